@@ -1,0 +1,1 @@
+"""Barnabas: a Kafka-wire-compatible replicated log in Python."""

@@ -1,0 +1,1 @@
+"""The words of the system: ids, epochs, partition state, error codes, znode operations."""

@@ -1,0 +1,61 @@
+"""Operating errors, named by what happened.
+
+BarnabasError
+|- DecodeError           bytes from outside that are not what they claim to be
+|- CorruptBatch          a record batch whose checksum or shape is wrong
+|- DiskError             the disk refused an operation
+|  |- DiskFull           no space, or a quota
+|  |- FileMissing        the path does not exist
+|  `- DiskLost           any other refusal: the log directory cannot be trusted any more
+|- LogDirectoryRefused   a directory that is not ours to use: what was found, what was expected
+`- ConfigRefused         a setting that cannot be honoured, with key, value and reason
+
+Answers to clients are `ErrorCode` values, never exceptions; bugs are `InvariantViolated`.
+"""
+
+
+class BarnabasError(Exception):
+    """Anything the world did to us; mapped to an answer or a message at a package's edge."""
+
+
+class DecodeError(BarnabasError):
+    """Bytes from outside that are not what they claim to be."""
+
+
+class CorruptBatch(BarnabasError):
+    """A record batch whose checksum or shape is wrong."""
+
+
+class DiskError(BarnabasError):
+    """The disk refused an operation; `path` says on what."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class DiskFull(DiskError):
+    """No space is left, or a quota is used up."""
+
+
+class FileMissing(DiskError):
+    """The path does not exist."""
+
+
+class DiskLost(DiskError):
+    """The log directory cannot be trusted any more; never retried."""
+
+
+class LogDirectoryRefused(BarnabasError):
+    """A directory that is not ours to use; nothing in it was changed."""
+
+
+class ConfigRefused(BarnabasError):
+    """A setting that cannot be honoured."""
+
+    def __init__(self, key: str, value: str, reason: str) -> None:
+        super().__init__(f"{key}={value}: {reason}")
+        self.key = key
+        self.value = value
+        self.reason = reason

@@ -1,0 +1,1 @@
+"""The real world around a broker: sockets, files, clocks, processes."""

@@ -1,0 +1,1 @@
+"""The log engine, on the Disk port."""

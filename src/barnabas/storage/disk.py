@@ -1,0 +1,125 @@
+"""The Disk port: files, directories and background jobs, as the log engine needs them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NewType, Protocol
+
+FileId = NewType("FileId", int)
+"""An open file of one Disk; never reused while a `FileSlice` of it is being sent."""
+
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """Bytes that a transport may take from an open file without copying them here.
+
+    Whoever makes a slice holds the file open (`retain`) until the transport has let go of it
+    (`release`), so that a closed segment's number is never reused under a read.
+    """
+
+    disk: "Disk"
+    file: FileId
+    position: int
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class DiskJob:
+    """Work that leaves the loop: scans, cold reads, syncs.
+
+    `work` runs elsewhere: it may use the Disk's files and what it was given, nothing that the
+    loop changes meanwhile. `done` runs on the loop, through `on_disk_done`.
+    """
+
+    name: str
+    work: Callable[[], object]
+    done: Callable[["DiskJob"], None]
+    result: object = None
+    error: Exception | None = None
+
+
+class Disk(Protocol):
+    """Every refusal is a `DiskError`; a write is complete or raises."""
+
+    def open(self, path: str, *, create: bool = False) -> FileId:
+        """Open for reading and writing; `FileMissing` unless it exists or `create` is set."""
+        ...
+
+    def close(self, file: FileId) -> None:
+        """Give the file back once nobody retains it."""
+        ...
+
+    def retain(self, file: FileId) -> None:
+        """Keep the file open for one more holder."""
+        ...
+
+    def release(self, file: FileId) -> None:
+        """Undo one `retain`; the last one closes a file whose `close` was asked for."""
+        ...
+
+    def size(self, file: FileId) -> int: ...
+
+    def append(self, file: FileId, parts: Sequence[Buffer]) -> None:
+        """Write all parts at the end of the file, in order."""
+        ...
+
+    def write_at(self, file: FileId, position: int, data: Buffer) -> None: ...
+
+    def read(self, file: FileId, position: int, size_bytes: int) -> bytes:
+        """Up to `size_bytes`; shorter only at the end of the file."""
+        ...
+
+    def read_into(self, file: FileId, position: int, target: memoryview) -> int:
+        """Fill `target` from the file; the number of bytes read."""
+        ...
+
+    def truncate(self, file: FileId, size_bytes: int) -> None: ...
+
+    def sync(self, file: FileId) -> None:
+        """Make data and size durable; a failure is never retried."""
+        ...
+
+    def read_file(self, path: str) -> bytes: ...
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Replace the whole file, durably: temporary file, sync, rename, sync of the directory."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_symlink(self, path: str) -> bool: ...
+
+    def list_directory(self, path: str) -> list[str]:
+        """The names in it, sorted; a directory's name ends with a slash."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """Make it and its missing parents; an existing one is fine."""
+        ...
+
+    def rename(self, source: str, target: str) -> None: ...
+
+    def remove_file(self, path: str) -> None: ...
+
+    def remove_directory(self, path: str) -> None:
+        """Remove it and all that is in it."""
+        ...
+
+    def sync_directory(self, path: str) -> None:
+        """Make creations, renames and removals in it durable."""
+        ...
+
+    def lock(self, path: str) -> None:
+        """Take the exclusive lock file, held until `unlock`; `LogDirectoryRefused` names its holder."""
+        ...
+
+    def unlock(self, path: str) -> None:
+        """Give the lock back and remove its file."""
+        ...
+
+    def free_bytes(self, path: str) -> int: ...
+
+    def run(self, job: DiskJob) -> None:
+        """Do the job off the loop; the broker's `on_disk_done` gets it back."""
+        ...

@@ -1,0 +1,1 @@
+"""ZooKeeper's semantics as a pure machine, of use without the rest."""

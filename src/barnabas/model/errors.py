@@ -8,6 +8,7 @@ BarnabasError
 |  |- FileMissing        the path does not exist
 |  `- DiskLost           any other refusal: the log directory cannot be trusted any more
 |- LogDirectoryRefused   a directory that is not ours to use: what was found, what was expected
+|- MetadataFileRefused   a metadata file that is not ours to use, damaged, or in use elsewhere
 `- ConfigRefused         a setting that cannot be honoured, with key, value and reason
 
 Answers to clients are `ErrorCode` values, never exceptions; bugs are `InvariantViolated`.
@@ -49,6 +50,10 @@ class DiskLost(DiskError):
 
 class LogDirectoryRefused(BarnabasError):
     """A directory that is not ours to use; nothing in it was changed."""
+
+
+class MetadataFileRefused(BarnabasError):
+    """A metadata file that cannot be trusted or shared: what was found, what was expected."""
 
 
 class ConfigRefused(BarnabasError):

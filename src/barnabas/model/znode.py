@@ -38,6 +38,7 @@ class StoreError(IntEnum):
     NODE_EXISTS = -110
     NOT_EMPTY = -111
     SESSION_EXPIRED = -112
+    THROTTLED_OP = -127
 
 
 class CreateMode(Enum):
@@ -156,8 +157,9 @@ class SessionState(Enum):
 class StoreAnswer:
     """The outcomes of one submitted request, in the order of its operations.
 
-    A multi is all or nothing: when one operation is refused, its outcome carries the reason and
-    the others RUNTIME_INCONSISTENCY, as ZooKeeper answers.
+    A multi is all or nothing. When one of its operations is refused, its outcome carries the
+    reason, the ones after it RUNTIME_INCONSISTENCY and the ones before it OK, as ZooKeeper answers,
+    though nothing of them stays: ask `is_ok` of the answer before looking at an outcome.
     """
 
     ticket: int

@@ -1,1 +1,1 @@
-"""ZooKeeper's semantics as a pure machine, of use without the rest."""
+"""ZooKeeper's semantics without its sockets: tree, sessions, watches, and what must be durable."""

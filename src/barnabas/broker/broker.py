@@ -1,0 +1,124 @@
+"""One broker: takes the world's inputs to its rooms, and owns what they share."""
+
+from __future__ import annotations
+
+import random
+
+from barnabas.broker.connections import Connection, Request
+from barnabas.broker.deadlines import Deadlines
+from barnabas.broker.event_stream import ConnectionRefused, EventStream
+from barnabas.broker.links import Links
+from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.broker.metadata_session import MetadataSession
+from barnabas.broker.ports import ConnectionId, LinkId, MetadataStore, Transport, WallClock
+from barnabas.broker.replicas import Replicas
+from barnabas.broker.router import Router
+from barnabas.model.config import BrokerConfig
+from barnabas.model.znode import StoreEvent
+from barnabas.storage.disk import Disk, DiskJob
+
+
+class Broker:
+    """The rooms of one broker and the inputs that reach them (`ports.BrokerInputs`)."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        disk: Disk,
+        store: MetadataStore,
+        transport: Transport,
+        wall_clock: WallClock,
+        random_source: random.Random,
+        now_ms: int,
+    ) -> None:
+        self.config = config
+        self.disk = disk
+        self.transport = transport
+        self.wall_clock = wall_clock
+        self.random = random_source
+        self.now_ms = now_ms
+        self.events = EventStream()
+        self.deadlines = Deadlines()
+        self.metadata = MetadataSession(store)
+        self.links = Links(transport, self.deadlines)
+        self.router = Router(self)
+        self.connections: dict[ConnectionId, Connection] = {}
+        self.metadata_cache = MetadataCache()
+        self.replicas = Replicas(self)
+
+    # -- inputs ------------------------------------------------------------------------------
+
+    def on_connection(
+        self, connection: ConnectionId, listener: str, peer_host: str, now_ms: int
+    ) -> None:
+        self.now_ms = now_ms
+        self.connections[connection] = Connection(
+            connection, listener, peer_host, self.transport
+        )
+
+    def on_request(
+        self, connection: ConnectionId, data: bytes, start: int, end: int, now_ms: int
+    ) -> None:
+        self.now_ms = now_ms
+        known = self.connections.get(connection)
+        if known is not None and not known.is_closed:
+            self.router.on_request(known, data, start, end, now_ms)
+
+    def on_closed(self, connection: ConnectionId, now_ms: int, reason: str) -> None:
+        self.now_ms = now_ms
+        known = self.connections.pop(connection, None)
+        if known is not None:
+            known.note_closed()
+
+    def on_link_open(self, link: LinkId, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.links.on_link_open(link)
+
+    def on_response(self, link: LinkId, frame: bytes, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.links.on_response(link, frame, now_ms)
+
+    def on_link_closed(self, link: LinkId, reason: str, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.links.on_link_closed(link, reason, now_ms)
+
+    def on_disk_done(self, job: DiskJob, now_ms: int) -> None:
+        self.now_ms = now_ms
+        job.done(job)
+
+    def on_store(self, event: StoreEvent, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.metadata.on_store(event, now_ms)
+
+    def end_turn(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.replicas.end_turn(now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.deadlines.run_due(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        return self.deadlines.next_ms()
+
+    # -- what handlers ask for ---------------------------------------------------------------
+
+    def answer(self, request: Request, response: object) -> None:
+        """Answer a request that its handler had kept."""
+        self.router.answer(request, response)
+
+    def answer_nothing(self, request: Request) -> None:
+        """Let the answers behind this request pass: its sender expects none (acks=0)."""
+        request.connection.answer(request, ())
+
+    def refuse(self, connection: Connection, reason: str, now_ms: int) -> None:
+        """Close a connection for what it sent."""
+        self.events.publish(
+            ConnectionRefused(connection.id, connection.peer_host, reason), now_ms
+        )
+        self.close_connection(connection)
+
+    def close_connection(self, connection: Connection) -> None:
+        """Close after the answers that were sent; requests in flight are given up."""
+        connection.note_closed()
+        self.transport.close(connection.id)

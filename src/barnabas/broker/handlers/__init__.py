@@ -1,0 +1,1 @@
+"""One module per API: the request's values in, the response's values out."""

@@ -1,0 +1,138 @@
+"""From a frame to its handler and back: the one place where APIs are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from barnabas.broker.connections import Connection, Request
+from barnabas.broker.event_stream import ConnectionRefused, RequestFailed
+from barnabas.formats.wire import catalog, framing, headers
+from barnabas.formats.wire.api_keys import ApiKey
+from barnabas.model.errors import DecodeError
+from barnabas.model.invariant import InvariantViolated
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+class Served(NamedTuple):
+    """An API that has a handler which does the work, and the versions it does it for."""
+
+    handler: str
+    min_version: int
+    max_version: int
+
+
+SERVED: dict[ApiKey, Served] = {
+    ApiKey.API_VERSIONS: Served("api_versions", 0, 4),
+}
+"""ApiVersions answers exactly this; a handler's module is imported on its first request."""
+
+
+_API_KEYS = frozenset(int(key) for key in ApiKey)
+
+Handle = Callable[["Broker", Request, Any, int], Any]
+
+
+class Route:
+    """Everything that one version of one API needs, looked up once."""
+
+    __slots__ = ("api_key", "api_version", "decode", "encode", "handle", "response_header_version")
+
+    def __init__(self, api_key: ApiKey, api_version: int, handle: Handle) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.handle = handle
+        self.decode = catalog.request_decoder(api_key, api_version)
+        self.encode = catalog.response_encoder(api_key, api_version)
+        self.response_header_version = catalog.response_header_version(api_key, api_version)
+
+
+class Router:
+    """Takes frames of connections to handlers and their responses back to the connections."""
+
+    __slots__ = ("_broker", "_routes")
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._routes: dict[int, Route] = {}
+
+    def on_request(
+        self, connection: Connection, data: bytes, start: int, end: int, now_ms: int
+    ) -> None:
+        """Decode and handle one frame; whatever it holds, only its connection can suffer."""
+        try:
+            header = headers.read_request_header(data, start, end)
+            route = self._routes.get(header.api_key << 16 | header.api_version)
+            if route is None:
+                if self._is_unsupported_api_versions(header.api_key, header.api_version):
+                    self._answer_unsupported(connection, header.correlation_id, end - start)
+                    return
+                route = self._find_route(header.api_key, header.api_version)
+            body = route.decode(data, header.body_start, end)
+        except DecodeError as problem:
+            self._broker.refuse(connection, str(problem), now_ms)
+            return
+        request = connection.open_request(
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            end - start,
+        )
+        try:
+            response = route.handle(self._broker, request, body, now_ms)
+            if response is not None:
+                self.answer(request, response)
+        except Exception as bug:
+            # The edge where a bug met in one request is kept to the connection that sent it:
+            # a request that hits a bug everywhere must not take every broker down in turn.
+            self._fail(request, bug, now_ms)
+
+    def answer(self, request: Request, response: Any) -> None:
+        """Encode a response and let its connection send it when its turn comes."""
+        route = self._routes[request.api_key << 16 | request.api_version]
+        parts = framing.response_parts(
+            route.encode, route.response_header_version, request.correlation_id, response
+        )
+        request.connection.answer(request, parts)
+
+    def _find_route(self, api_key: int, api_version: int) -> Route:
+        key = ApiKey(api_key) if api_key in _API_KEYS else None
+        served = None if key is None else SERVED.get(key)
+        if key is None or served is None:
+            raise DecodeError(f"api key {api_key} is not served")
+        if not served.min_version <= api_version <= served.max_version:
+            raise DecodeError(
+                f"{key.name} version {api_version} is not served, "
+                f"only {served.min_version} to {served.max_version}"
+            )
+        module = import_module(f"barnabas.broker.handlers.{served.handler}")
+        route = Route(key, api_version, module.handle)
+        self._routes[api_key << 16 | api_version] = route
+        return route
+
+    def _is_unsupported_api_versions(self, api_key: int, api_version: int) -> bool:
+        served = SERVED[ApiKey.API_VERSIONS]
+        return api_key == ApiKey.API_VERSIONS and api_version > served.max_version
+
+    def _answer_unsupported(self, connection: Connection, correlation_id: int, size: int) -> None:
+        """A client newer than us gets version 0's layout, so that it can read what to ask for."""
+        request = connection.open_request(ApiKey.API_VERSIONS, 0, correlation_id, None, size)
+        key = ApiKey.API_VERSIONS << 16
+        if key not in self._routes:
+            self._find_route(ApiKey.API_VERSIONS, 0)
+        module = import_module("barnabas.broker.handlers.api_versions")
+        self.answer(request, module.unsupported_version())
+
+    def _fail(self, request: Request, bug: Exception, now_ms: int) -> None:
+        story = str(bug) if isinstance(bug, InvariantViolated) else repr(bug)
+        self._broker.events.publish(
+            RequestFailed(
+                request.connection.id, request.api_key, request.api_version, story, bug
+            ),
+            now_ms,
+        )
+        self._broker.close_connection(request.connection)

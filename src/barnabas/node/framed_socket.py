@@ -1,0 +1,300 @@
+"""One TCP connection that carries length-prefixed frames: receive whole frames, send parts.
+
+Nothing is written before the turn of the loop ends, and then once per connection. Memory for a
+large frame grows with the bytes that arrive, never with the length that was promised.
+"""
+
+import errno
+import socket
+from collections.abc import Sequence
+from typing import Protocol
+
+from barnabas.model.errors import DiskError
+from barnabas.storage.disk import Buffer, FileSlice
+
+RECEIVE_BYTES = 256 * 1024
+LARGE_FRAME_BYTES = 64 * 1024
+"""A longer frame gets a buffer of its own instead of passing through the shared one."""
+FIRST_LARGE_BUFFER_BYTES = 1024 * 1024 + 64 * 1024
+SLICE_BYTES = 256 * 1024
+"""How much of a file slice is read and sent at a time; fits in the processor's cache."""
+JOIN_BYTES = 64 * 1024
+"""Small parts are joined up to this size, so that a turn costs one send."""
+
+
+class TransferBuffers:
+    """Scratch memory that all sockets of one loop share; nothing stays in it between calls."""
+
+    __slots__ = ("receive", "slice")
+
+    def __init__(self) -> None:
+        self.receive = memoryview(bytearray(RECEIVE_BYTES))
+        self.slice = memoryview(bytearray(SLICE_BYTES))
+
+
+class FrameOwner(Protocol):
+    """Who gets the frames of a socket and learns of its end."""
+
+    def on_frame(self, data: bytes, start: int, end: int) -> None: ...
+
+    def on_end(self, reason: str) -> None: ...
+
+
+class FramedSocket:
+    """The socket and what is half received or not yet sent."""
+
+    __slots__ = (
+        "_left",
+        "_out",
+        "_out_position",
+        "buffers",
+        "fd",
+        "frame_bytes_max",
+        "frame_started_ms",
+        "is_closing",
+        "is_ended",
+        "is_paused",
+        "large",
+        "large_fill",
+        "large_size",
+        "last_active_ms",
+        "out_bytes",
+        "owner",
+        "sock",
+    )
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        owner: FrameOwner,
+        frame_bytes_max: int,
+        buffers: TransferBuffers,
+    ) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.owner = owner
+        self.buffers = buffers
+        self.frame_bytes_max = frame_bytes_max
+        self._left = b""
+        self.large: bytearray | None = None
+        self.large_size = 0
+        self.large_fill = 0
+        self._out: list[Buffer | FileSlice] = []
+        self._out_position = 0
+        self.out_bytes = 0
+        self.is_paused = False
+        self.is_closing = False
+        self.is_ended = False
+        self.last_active_ms = 0
+        self.frame_started_ms = -1
+
+    # -- receiving ---------------------------------------------------------------------------
+
+    def receive(self, now_ms: int) -> None:
+        """Take what the socket has and hand over the frames that are complete."""
+        self.last_active_ms = now_ms
+        large = self.large
+        try:
+            if large is None:
+                size = self.sock.recv_into(self.buffers.receive)
+            else:
+                size = self.sock.recv_into(memoryview(large)[self.large_fill :])
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as problem:
+            self.end(problem.strerror or "receive failed")
+            return
+        if size == 0:
+            self.end("closed by the peer")
+        elif large is None:
+            data = bytes(self.buffers.receive[:size])
+            self._take(self._left + data if self._left else data, now_ms)
+        else:
+            self._fill_large(large, size, now_ms)
+
+    def _take(self, data: bytes, now_ms: int) -> None:
+        self._left = b""
+        position = 0
+        length = len(data)
+        on_frame = self.owner.on_frame
+        while length - position >= 4:
+            size = int.from_bytes(data[position : position + 4], "big", signed=True)
+            if size < 0 or size > self.frame_bytes_max:
+                self.end(_describe_bad_length(data[position : position + 8], size))
+                return
+            end = position + 4 + size
+            if end > length:
+                if size > LARGE_FRAME_BYTES:
+                    self._begin_large(data, position + 4, size, now_ms)
+                    return
+                break
+            if self.is_paused or self.is_closing:
+                break
+            on_frame(data, position + 4, end)
+            if self.is_ended:
+                return
+            position = end
+        if position < length:
+            self._left = data[position:]
+            if self.frame_started_ms < 0:
+                self.frame_started_ms = now_ms
+        else:
+            self.frame_started_ms = -1
+
+    def _begin_large(self, data: bytes, start: int, size: int, now_ms: int) -> None:
+        arrived = len(data) - start
+        large = bytearray(min(size, max(FIRST_LARGE_BUFFER_BYTES, arrived)))
+        large[:arrived] = memoryview(data)[start:]
+        self.large = large
+        self.large_size = size
+        self.large_fill = arrived
+        self.frame_started_ms = now_ms
+
+    def _fill_large(self, large: bytearray, size: int, now_ms: int) -> None:
+        self.large_fill += size
+        if self.large_fill == self.large_size:
+            self.large = None
+            self.frame_started_ms = -1
+            frame = bytes(large)
+            del large
+            self.owner.on_frame(frame, 0, len(frame))
+        elif self.large_fill == len(large):
+            large.extend(bytes(min(self.large_size - len(large), len(large))))
+
+    def pause(self) -> None:
+        """Hand over no more frames until `resume`."""
+        self.is_paused = True
+
+    def resume(self, now_ms: int) -> None:
+        """Hand over what came in before the pause; the caller lets the loop read again."""
+        self.is_paused = False
+        if self._left and not self.is_ended:
+            self._take(self._left, now_ms)
+
+    # -- sending -----------------------------------------------------------------------------
+
+    @property
+    def has_output(self) -> bool:
+        return bool(self._out)
+
+    def queue(self, parts: Sequence[Buffer | FileSlice]) -> None:
+        """Keep the parts of a frame for the end of the turn."""
+        for part in parts:
+            self._out.append(part)
+            self.out_bytes += part.size_bytes if isinstance(part, FileSlice) else len(part)
+
+    def flush(self, now_ms: int) -> bool:
+        """Send what is queued as far as the socket takes it; whether all of it has left."""
+        if self.is_ended:
+            return True
+        out = self._out
+        try:
+            while out:
+                first = out[0]
+                if isinstance(first, FileSlice):
+                    if not self._send_slice(first):
+                        return False
+                elif not self._send_buffers():
+                    return False
+        except (BlockingIOError, InterruptedError):
+            return False
+        except DiskError as problem:
+            self.end(f"could not read what was to be sent: {problem}")
+            return True
+        except OSError as problem:
+            self.end(problem.strerror or "send failed")
+            return True
+        self.last_active_ms = now_ms
+        if self.is_closing:
+            self.end("closed by this broker")
+        return True
+
+    def _send_buffers(self) -> bool:
+        data, count = self._join()
+        sent = self.sock.send(data)
+        self.out_bytes -= sent
+        if sent < len(data):
+            self._skip(sent)
+            return False
+        del self._out[:count]
+        self._out_position = 0
+        return True
+
+    def _join(self) -> tuple[Buffer, int]:
+        """What to send next, and how many queued parts it is the rest of."""
+        out = self._out
+        first = out[0]
+        assert not isinstance(first, FileSlice)
+        rest = memoryview(first)[self._out_position :] if self._out_position else first
+        pieces: list[Buffer] = [rest]
+        total = len(rest)
+        count = 1
+        while count < len(out) and total < JOIN_BYTES:
+            part = out[count]
+            if isinstance(part, FileSlice) or len(part) > JOIN_BYTES:
+                break
+            pieces.append(part)
+            total += len(part)
+            count += 1
+        return (pieces[0] if count == 1 else b"".join(pieces)), count
+
+    def _skip(self, sent: int) -> None:
+        out = self._out
+        position = self._out_position + sent
+        while out:
+            first = out[0]
+            assert not isinstance(first, FileSlice)
+            if position < len(first):
+                break
+            position -= len(first)
+            del out[0]
+            if position == 0:
+                break
+        self._out_position = position
+
+    def _send_slice(self, part: FileSlice) -> bool:
+        left = part.size_bytes - self._out_position
+        view = self.buffers.slice[: min(left, SLICE_BYTES)]
+        size = part.disk.read_into(part.file, part.position + self._out_position, view)
+        if size == 0:
+            raise OSError(errno.EIO, "file is shorter than the slice of it")
+        flags = socket.MSG_MORE if size < left else 0
+        sent = self.sock.send(view[:size], flags)
+        self.out_bytes -= sent
+        self._out_position += sent
+        if self._out_position == part.size_bytes:
+            del self._out[0]
+            self._out_position = 0
+            part.disk.release(part.file)
+        return sent == size
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def close_when_sent(self) -> None:
+        """Close once what is queued has left; no more frames are handed over."""
+        self.is_closing = True
+
+    def end(self, reason: str) -> None:
+        """Close now and tell the owner, once."""
+        if self.is_ended:
+            return
+        self.is_ended = True
+        for part in self._out:
+            if isinstance(part, FileSlice):
+                part.disk.release(part.file)
+        self._out.clear()
+        self._left = b""
+        self.large = None
+        self.owner.on_end(reason)
+        self.sock.close()
+
+
+def _describe_bad_length(beginning: bytes, size: int) -> str:
+    """Say what the bytes look like, since a wrong port is the usual cause."""
+    if beginning[:4] in (b"GET ", b"POST", b"HEAD", b"PUT "):
+        return "an HTTP request came to a port that speaks Kafka's protocol"
+    if beginning[:2] == b"\x16\x03":
+        return "a TLS handshake came to a plaintext listener"
+    return f"frame length {size} is not possible"

@@ -1,0 +1,428 @@
+"""The settings of a broker and of a topic: Kafka's keys as attributes, with 3.9's defaults."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from typing import cast
+
+from barnabas.model.config_definition import ConfigKey, ConfigValue, default_of, parse
+from barnabas.model.config_keys import BROKER_KEYS
+from barnabas.model.errors import ConfigRefused
+from barnabas.model.listeners import (
+    Listener,
+    check_distinct,
+    parse_listeners,
+    parse_protocol_map,
+)
+from barnabas.model.topic_config_keys import TOPIC_KEYS
+
+UNLIMITED = 2**63 - 1
+"""Kafka's word for "never" and "no limit" in a long."""
+
+TIERED_STORAGE_SWITCHES = (
+    "remote.storage.enable",
+    "remote.log.copy.disable",
+    "remote.log.delete.on.disable",
+)
+"""Topic keys that Kafka refuses to switch on where the broker has no tiered storage."""
+
+_MAX_INT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """What one broker was told to be; a key it does not honour has no attribute.
+
+    `explicit` holds what was set, as text, by Kafka's name of the key, unknown keys left out.
+    """
+
+    broker_id: int = -1
+    """-1 asks for an id from /brokers/seqid, above `reserved_broker_max_id`."""
+    broker_id_generation_enable: bool = True
+    reserved_broker_max_id: int = 1000
+    broker_rack: str | None = None
+    listeners: tuple[Listener, ...] = (Listener("PLAINTEXT", "", 9092),)
+    advertised_listeners: tuple[Listener, ...] = (Listener("PLAINTEXT", "", 9092),)
+    """What is registered; the same as `listeners` unless set. An empty host is this machine's."""
+    inter_broker_listener_name: str = "PLAINTEXT"
+    zookeeper_session_timeout_ms: int = 18000
+    barnabas_metadata_dir: str = "/tmp/kafka-logs-metadata"
+    """Where the embedded metadata store lives; beside the first log directory unless set."""
+
+    socket_send_buffer_bytes: int = 102400
+    socket_receive_buffer_bytes: int = 102400
+    socket_request_max_bytes: int = 104857600
+    socket_listen_backlog_size: int = 50
+    max_connections: int = _MAX_INT
+    max_connections_per_ip: int = _MAX_INT
+    max_connections_per_ip_overrides: dict[str, int] = field(default_factory=dict[str, int])
+    connections_max_idle_ms: int = 600000
+    request_timeout_ms: int = 30000
+    fetch_max_bytes: int = 57671680
+    max_incremental_fetch_session_cache_slots: int = 1000
+
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    auto_create_topics_enable: bool = True
+    delete_topic_enable: bool = True
+
+    controller_socket_timeout_ms: int = 30000
+    replica_lag_time_max_ms: int = 30000
+    replica_socket_timeout_ms: int = 30000
+    replica_fetch_max_bytes: int = 1048576
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_backoff_ms: int = 1000
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_response_max_bytes: int = 10485760
+    replica_high_watermark_checkpoint_interval_ms: int = 5000
+
+    producer_id_expiration_ms: int = 86400000
+    producer_id_expiration_check_interval_ms: int = 600000
+    transaction_max_timeout_ms: int = 900000
+
+    log_dirs: tuple[str, ...] = ("/tmp/kafka-logs",)
+    log_initial_task_delay_ms: int = 30000
+    log_retention_check_interval_ms: int = 300000
+    log_flush_scheduler_interval_ms: int = UNLIMITED
+    log_flush_offset_checkpoint_interval_ms: int = 60000
+    log_flush_start_offset_checkpoint_interval_ms: int = 60000
+
+    # What follows is what a topic gets unless it has its own value: see TopicConfig.
+    log_segment_bytes: int = 1073741824
+    log_roll_ms: int | None = None
+    log_roll_hours: int = 168
+    log_roll_jitter_ms: int | None = None
+    log_roll_jitter_hours: int = 0
+    log_retention_ms: int | None = None
+    log_retention_minutes: int | None = None
+    log_retention_hours: int = 168
+    log_retention_bytes: int = -1
+    log_cleanup_policy: tuple[str, ...] = ("delete",)
+    log_index_size_max_bytes: int = 10485760
+    log_index_interval_bytes: int = 4096
+    log_flush_interval_messages: int = UNLIMITED
+    log_flush_interval_ms: int | None = None
+    log_segment_delete_delay_ms: int = 60000
+    log_preallocate: bool = False
+    log_message_format_version: str = "3.0-IV1"
+    log_message_timestamp_type: str = "CreateTime"
+    log_message_timestamp_difference_max_ms: int = UNLIMITED
+    log_message_timestamp_before_max_ms: int = UNLIMITED
+    log_message_timestamp_after_max_ms: int = UNLIMITED
+    log_message_downconversion_enable: bool = True
+    log_cleaner_delete_retention_ms: int = 86400000
+    log_cleaner_min_compaction_lag_ms: int = 0
+    log_cleaner_max_compaction_lag_ms: int = UNLIMITED
+    log_cleaner_min_cleanable_ratio: float = 0.5
+    log_local_retention_ms: int = -2
+    log_local_retention_bytes: int = -2
+    message_max_bytes: int = 1048588
+    min_insync_replicas: int = 1
+    unclean_leader_election_enable: bool = False
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+
+    explicit: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @staticmethod
+    def resolve(settings: Mapping[str, str]) -> "BrokerConfig":
+        """The settings as Kafka reads them; `ConfigRefused` for the first that cannot be."""
+        explicit = {name: text for name, text in settings.items() if name in BROKER_KEYS}
+        _follow_node_id(explicit)
+        values = {name: parse(BROKER_KEYS[name], text) for name, text in explicit.items()}
+        attributes: dict[str, object] = {"explicit": explicit}
+        for name, value in values.items():
+            attribute = name.replace(".", "_")
+            if attribute in _PLAIN_ATTRIBUTES:
+                attributes[attribute] = value
+        attributes["log_dirs"] = _log_dirs(explicit)
+        attributes.update(_listener_attributes(explicit))
+        attributes["max_connections_per_ip_overrides"] = _per_ip_overrides(explicit)
+        attributes["barnabas_metadata_dir"] = _metadata_dir(explicit)
+        config = BrokerConfig(**attributes)  # pyright: ignore[reportArgumentType]
+        _check_broker(config)
+        return config
+
+    @property
+    def inter_broker_listener(self) -> Listener:
+        """The advertised end point that other brokers, and this one, connect to."""
+        return next(
+            listener
+            for listener in self.advertised_listeners
+            if listener.name == self.inter_broker_listener_name
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """The settings that hold for one topic: its own, else its broker's, else Kafka's."""
+
+    segment_bytes: int = 1073741824
+    segment_ms: int = 604800000
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10485760
+    flush_messages: int = UNLIMITED
+    flush_ms: int = UNLIMITED
+    retention_bytes: int = -1
+    retention_ms: int = 604800000
+    max_message_bytes: int = 1048588
+    index_interval_bytes: int = 4096
+    delete_retention_ms: int = 86400000
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = UNLIMITED
+    file_delete_delay_ms: int = 60000
+    min_cleanable_dirty_ratio: float = 0.5
+    cleanup_policy: tuple[str, ...] = ("delete",)
+    unclean_leader_election_enable: bool = False
+    min_insync_replicas: int = 1
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    preallocate: bool = False
+    message_format_version: str = "3.0-IV1"
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_difference_max_ms: int = UNLIMITED
+    message_timestamp_before_max_ms: int = UNLIMITED
+    message_timestamp_after_max_ms: int = UNLIMITED
+    leader_replication_throttled_replicas: tuple[str, ...] = ()
+    follower_replication_throttled_replicas: tuple[str, ...] = ()
+    message_downconversion_enable: bool = True
+    remote_storage_enable: bool = False
+    local_retention_ms: int = -2
+    local_retention_bytes: int = -2
+    remote_log_copy_disable: bool = False
+    remote_log_delete_on_disable: bool = False
+
+    @staticmethod
+    def resolve(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> "TopicConfig":
+        """What holds for a topic with these overrides; they were checked when they were set.
+
+        An override that is unknown or malformed all the same (somebody else wrote the znode) is
+        passed over: the broker's value holds, as a topic must not become unusable by it.
+        """
+        values: dict[str, ConfigValue] = {}
+        for name, key in TOPIC_KEYS.items():
+            value = broker_default(key, broker_config)
+            text = overrides.get(name)
+            if text is not None:
+                with suppress(ConfigRefused):
+                    value = parse(key, text)
+            values[name.replace(".", "_")] = value
+        return TopicConfig(**values)  # pyright: ignore[reportArgumentType]
+
+    @property
+    def timestamp_before_max_ms(self) -> int:
+        """How far behind the broker's clock a record may be; the older key stands in for it."""
+        if self.message_timestamp_before_max_ms != UNLIMITED:
+            return self.message_timestamp_before_max_ms
+        return self.message_timestamp_difference_max_ms
+
+    @property
+    def timestamp_after_max_ms(self) -> int:
+        """How far ahead of the broker's clock a record may be; the older key stands in for it."""
+        if self.message_timestamp_after_max_ms != UNLIMITED:
+            return self.message_timestamp_after_max_ms
+        return self.message_timestamp_difference_max_ms
+
+
+def check_topic_overrides(overrides: Mapping[str, str]) -> None:
+    """Refuse what CreateTopics and the config APIs refuse: an unknown key or a bad value."""
+    values = {name: default_of(key) for name, key in TOPIC_KEYS.items()}
+    for name, text in overrides.items():
+        key = TOPIC_KEYS.get(name)
+        if key is None:
+            raise ConfigRefused(name, text, "is no topic configuration")
+        values[name] = parse(key, text)
+    if cast(int, values["min.compaction.lag.ms"]) > cast(int, values["max.compaction.lag.ms"]):
+        raise ConfigRefused(
+            "min.compaction.lag.ms",
+            str(values["min.compaction.lag.ms"]),
+            f"is above max.compaction.lag.ms={values['max.compaction.lag.ms']}",
+        )
+    for name in (
+        "remote.storage.enable",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+    ):
+        if values[name]:
+            raise ConfigRefused(name, "true", "needs tiered storage, which this broker has not")
+
+
+def broker_default(key: ConfigKey, broker_config: BrokerConfig) -> ConfigValue:
+    """The value of a topic key for a topic without one: the first of its synonyms that is set."""
+    for synonym in key.synonyms:
+        value = cast(ConfigValue, getattr(broker_config, synonym.name.replace(".", "_")))
+        if value is None:
+            continue
+        if key.name == "retention.ms" and isinstance(value, int) and value < 0:
+            return -1
+        return value * synonym.factor if synonym.factor != 1 and isinstance(value, int) else value
+    return default_of(key)
+
+
+def to_text(value: ConfigValue) -> str | None:
+    """A value as DescribeConfigs and the znodes write it."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(value)
+        case str() | int() | float():
+            return str(value)
+
+
+_DERIVED_ATTRIBUTES = (
+    "listeners",
+    "advertised_listeners",
+    "inter_broker_listener_name",
+    "barnabas_metadata_dir",
+    "max_connections_per_ip_overrides",
+    "log_dirs",
+    "explicit",
+)
+"""Attributes that are more than one key's parsed value."""
+
+_PLAIN_ATTRIBUTES = frozenset(
+    attribute.name
+    for attribute in fields(BrokerConfig)
+    if attribute.name not in _DERIVED_ATTRIBUTES
+)
+
+
+def _follow_node_id(explicit: dict[str, str]) -> None:
+    """node.id is another name of broker.id; whichever is set stands for both."""
+    for name, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
+        if name in explicit and other not in explicit:
+            explicit[other] = explicit[name]
+
+
+def _text(explicit: Mapping[str, str], name: str) -> str | None:
+    """The text of a key, its default where it is not set."""
+    text = explicit.get(name)
+    return BROKER_KEYS[name].default if text is None else text.strip()
+
+
+def _log_dirs(explicit: Mapping[str, str]) -> tuple[str, ...]:
+    listed = _text(explicit, "log.dirs")
+    text = listed if listed is not None else str(_text(explicit, "log.dir"))
+    directories = tuple(entry.strip() for entry in text.split(",") if entry.strip())
+    if not directories:
+        raise ConfigRefused("log.dirs", text, "names no directory")
+    return directories
+
+
+def _metadata_dir(explicit: Mapping[str, str]) -> str:
+    given = _text(explicit, "barnabas.metadata.dir")
+    directories = _log_dirs(explicit)
+    if given is None:
+        return directories[0].rstrip("/") + "-metadata"
+    for directory in directories:
+        if (given.rstrip("/") + "/").startswith(directory.rstrip("/") + "/"):
+            raise ConfigRefused("barnabas.metadata.dir", given, f"is inside log.dirs ({directory})")
+    return given
+
+
+def _per_ip_overrides(explicit: Mapping[str, str]) -> dict[str, int]:
+    name = "max.connections.per.ip.overrides"
+    text = _text(explicit, name) or ""
+    limits: dict[str, int] = {}
+    for entry in filter(None, (entry.strip() for entry in text.split(","))):
+        address, colon, count = entry.rpartition(":")
+        if not colon or not count.strip().isdecimal() or int(count) > _MAX_INT:
+            raise ConfigRefused(name, text, f"{entry} is not a host and a number of connections")
+        limits[address.strip()] = int(count)
+    return limits
+
+
+def _listener_attributes(explicit: Mapping[str, str]) -> dict[str, object]:
+    protocols = parse_protocol_map(
+        "listener.security.protocol.map", _text(explicit, "listener.security.protocol.map") or ""
+    )
+    text = _text(explicit, "listeners") or ""
+    listeners = parse_listeners("listeners", text, protocols)
+    if not listeners:
+        raise ConfigRefused("listeners", text, "names no listener")
+    check_distinct("listeners", text, listeners, are_ports_distinct=True)
+    advertised_text = _text(explicit, "advertised.listeners") or text
+    advertised = parse_listeners("advertised.listeners", advertised_text, protocols)
+    check_distinct("advertised.listeners", advertised_text, advertised, are_ports_distinct=False)
+    known = [listener.name for listener in listeners]
+    for listener in advertised:
+        if listener.name not in known:
+            raise ConfigRefused(
+                "advertised.listeners", advertised_text, f"{listener.name} is not in listeners"
+            )
+        if listener.host in ("0.0.0.0", "::"):
+            key = "advertised.listeners" if "advertised.listeners" in explicit else "listeners"
+            raise ConfigRefused(
+                key, str(listener), "no client can connect to it: set advertised.listeners"
+            )
+    return {
+        "listeners": listeners,
+        "advertised_listeners": advertised,
+        "inter_broker_listener_name": _inter_broker_listener_name(explicit, advertised),
+    }
+
+
+def _inter_broker_listener_name(
+    explicit: Mapping[str, str], advertised: tuple[Listener, ...]
+) -> str:
+    name = _text(explicit, "inter.broker.listener.name")
+    key = "inter.broker.listener.name" if name else "security.inter.broker.protocol"
+    if name and "security.inter.broker.protocol" in explicit:
+        raise ConfigRefused(key, name, "cannot be set beside security.inter.broker.protocol")
+    wanted = (name or _text(explicit, "security.inter.broker.protocol") or "").upper()
+    if wanted not in [listener.name for listener in advertised]:
+        raise ConfigRefused(key, wanted, "is not among the advertised listeners")
+    return wanted
+
+
+def _check_broker(config: BrokerConfig) -> None:
+    """What no key can say alone."""
+    lowest = -1 if config.broker_id_generation_enable else 0
+    if config.broker_id < lowest:
+        raise ConfigRefused("broker.id", str(config.broker_id), f"must be at least {lowest}")
+    if config.broker_id_generation_enable and config.broker_id > config.reserved_broker_max_id:
+        raise ConfigRefused(
+            "broker.id",
+            str(config.broker_id),
+            f"is above reserved.broker.max.id={config.reserved_broker_max_id}",
+        )
+    _check_log_times(config)
+    if config.replica_fetch_wait_max_ms > config.replica_socket_timeout_ms:
+        raise ConfigRefused(
+            "replica.fetch.wait.max.ms",
+            str(config.replica_fetch_wait_max_ms),
+            f"is above replica.socket.timeout.ms={config.replica_socket_timeout_ms}",
+        )
+    if config.replica_fetch_wait_max_ms > config.replica_lag_time_max_ms:
+        raise ConfigRefused(
+            "replica.fetch.wait.max.ms",
+            str(config.replica_fetch_wait_max_ms),
+            f"is above replica.lag.time.max.ms={config.replica_lag_time_max_ms}",
+        )
+    if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
+        raise ConfigRefused(
+            "max.connections.per.ip", "0", "lets nobody in without max.connections.per.ip.overrides"
+        )
+
+
+def _check_log_times(config: BrokerConfig) -> None:
+    for key, value in (
+        ("log.retention.ms", config.log_retention_ms),
+        ("log.retention.minutes", config.log_retention_minutes),
+        ("log.retention.hours", config.log_retention_hours),
+    ):
+        if value is not None:
+            if value == 0:
+                raise ConfigRefused(key, "0", "must be at least 1, or negative for unlimited")
+            break
+    if config.log_roll_ms is not None and config.log_roll_ms < 1:
+        raise ConfigRefused("log.roll.ms", str(config.log_roll_ms), "must be at least 1")
+    if config.log_roll_jitter_ms is not None and config.log_roll_jitter_ms < 0:
+        raise ConfigRefused("log.roll.jitter.ms", str(config.log_roll_jitter_ms), "is negative")

@@ -98,8 +98,10 @@ def _ensure_java() -> None:
         shutil.rmtree(fetched, ignore_errors=True)
         (project / "pom.xml").write_text(_kafka_pom())
         _run(
-            ["mvn", "-q", "-B", "-f", str(project / "pom.xml"), "dependency:copy-dependencies"]
-            + [f"-DoutputDirectory={fetched}"],
+            [
+                *("mvn", "-q", "-B", "-f", str(project / "pom.xml")),
+                *("dependency:copy-dependencies", f"-DoutputDirectory={fetched}"),
+            ],
             _FETCH_SECONDS,
         )
         fetched.rename(KAFKA_JARS)

@@ -52,9 +52,7 @@ class Broker:
         self, connection: ConnectionId, listener: str, peer_host: str, now_ms: int
     ) -> None:
         self.now_ms = now_ms
-        self.connections[connection] = Connection(
-            connection, listener, peer_host, self.transport
-        )
+        self.connections[connection] = Connection(connection, listener, peer_host, self.transport)
 
     def on_request(
         self, connection: ConnectionId, data: bytes, start: int, end: int, now_ms: int
@@ -113,9 +111,7 @@ class Broker:
 
     def refuse(self, connection: Connection, reason: str, now_ms: int) -> None:
         """Close a connection for what it sent."""
-        self.events.publish(
-            ConnectionRefused(connection.id, connection.peer_host, reason), now_ms
-        )
+        self.events.publish(ConnectionRefused(connection.id, connection.peer_host, reason), now_ms)
         self.close_connection(connection)
 
     def close_connection(self, connection: Connection) -> None:

@@ -9,7 +9,9 @@ class Deadline:
 
     __slots__ = ("_callback", "_deadlines", "when_ms")
 
-    def __init__(self, deadlines: "Deadlines", when_ms: int, callback: Callable[[int], None]) -> None:
+    def __init__(
+        self, deadlines: "Deadlines", when_ms: int, callback: Callable[[int], None]
+    ) -> None:
         self._deadlines = deadlines
         self.when_ms = when_ms
         self._callback: Callable[[int], None] | None = callback
@@ -19,7 +21,7 @@ class Deadline:
         return self._callback is not None
 
     def cancel(self) -> None:
-        """Forget the call; its place in the heap is swept when it comes up or when many are dead."""
+        """Forget the call; its place in the heap is swept later."""
         if self._callback is not None:
             self._callback = None
             self._deadlines.note_cancelled()

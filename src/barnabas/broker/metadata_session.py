@@ -1,4 +1,4 @@
-"""The broker's session with the metadata store: who asked, who watches, who must know of its end."""
+"""The broker's session with the metadata store: who asked, who watches."""
 
 from collections.abc import Callable, Sequence
 from typing import assert_never

@@ -67,9 +67,13 @@ class WallClock(Protocol):
 class BrokerInputs(Protocol):
     """What the world may tell a broker; `now_ms` is monotonic and given with each input."""
 
-    def on_connection(self, connection: ConnectionId, listener: str, peer_host: str, now_ms: int) -> None: ...
+    def on_connection(
+        self, connection: ConnectionId, listener: str, peer_host: str, now_ms: int
+    ) -> None: ...
 
-    def on_request(self, connection: ConnectionId, data: bytes, start: int, end: int, now_ms: int) -> None:
+    def on_request(
+        self, connection: ConnectionId, data: bytes, start: int, end: int, now_ms: int
+    ) -> None:
         """One frame, without its length, at data[start:end]; data may hold several frames."""
         ...
 

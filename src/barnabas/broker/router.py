@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.connections import Connection, Request
-from barnabas.broker.event_stream import ConnectionRefused, RequestFailed
+from barnabas.broker.event_stream import RequestFailed
 from barnabas.formats.wire import catalog, framing, headers
 from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.model.errors import DecodeError
@@ -130,9 +130,7 @@ class Router:
     def _fail(self, request: Request, bug: Exception, now_ms: int) -> None:
         story = str(bug) if isinstance(bug, InvariantViolated) else repr(bug)
         self._broker.events.publish(
-            RequestFailed(
-                request.connection.id, request.api_key, request.api_version, story, bug
-            ),
+            RequestFailed(request.connection.id, request.api_key, request.api_version, story, bug),
             now_ms,
         )
         self._broker.close_connection(request.connection)

@@ -46,6 +46,4 @@ def unsupported_version() -> ApiVersionsResponse:
 
 def _entry(key: ApiKey) -> ApiVersion:
     served = SERVED[key]
-    return ApiVersion(
-        api_key=key, min_version=served.min_version, max_version=served.max_version
-    )
+    return ApiVersion(api_key=key, min_version=served.min_version, max_version=served.max_version)

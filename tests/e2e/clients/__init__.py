@@ -1,0 +1,1 @@
+"""Unmodified clients of Kafka behind one small interface, each in its own words."""

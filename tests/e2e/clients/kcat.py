@@ -25,9 +25,10 @@ class Kcat:
     ) -> None:
         lines = b"".join(record.key + b"\t" + record.value + b"\n" for record in records)
         options = ["-z", codec] if codec != "none" else []
+        where = ("-b", bootstrap, "-t", topic, "-p", "0", "-K", "\t")
+        how = ("-X", f"acks={acks}", "-X", "linger.ms=5")
         run = subprocess.run(
-            ["kcat", "-P", "-b", bootstrap, "-t", topic, "-p", "0", "-K", "\t", *options]
-            + ["-X", f"acks={acks}", "-X", "linger.ms=5"],
+            ["kcat", "-P", *where, *options, *how],
             input=lines,
             capture_output=True,
             timeout=SECONDS,
@@ -46,9 +47,9 @@ class Kcat:
         return self._read(bootstrap, topic, f"s@{timestamp_ms}", count)
 
     def _read(self, bootstrap: str, topic: str, start: str, count: int) -> list[Read]:
+        where = ("-b", bootstrap, "-t", topic, "-p", "0", "-o", start)
         run = subprocess.run(
-            ["kcat", "-C", "-b", bootstrap, "-t", topic, "-p", "0", "-o", start]
-            + ["-c", str(count), "-J", "-q", "-X", "check.crcs=true"],
+            ["kcat", "-C", *where, "-c", str(count), "-J", "-q", "-X", "check.crcs=true"],
             capture_output=True,
             timeout=SECONDS,
         )

@@ -36,8 +36,10 @@ MAGIC_AT: Final = 16
 CRC_AT: Final = 17
 ATTRIBUTES_AT: Final = 21
 """Where what the checksum covers begins."""
+PRODUCER_ID_AT: Final = 43
 CURRENT_MAGIC: Final = 2
 
+NO_LEADER_EPOCH: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_TIMESTAMP: Final = -1
@@ -207,14 +209,56 @@ def stamp(
         parts.append(memoryview(data)[start + MAGIC_AT : start + size_bytes])
 
 
-def with_log_append_time(data: bytes, header: BatchHeader, start: int, timestamp_ms: int) -> bytes:
-    """A copy of the batch whose records all carry the broker's time, with a new checksum."""
+def with_timestamp_type(
+    data: bytes, header: BatchHeader, start: int, timestamp_type: int, max_timestamp: int
+) -> bytes:
+    """A copy of the batch with this type and latest timestamp, and the checksum that follows.
+
+    Under LOG_APPEND_TIME the latest timestamp is that of all records.
+    """
+    attributes = header.attributes & ~LOG_APPEND_TIME_FLAG
+    if timestamp_type == LOG_APPEND_TIME:
+        attributes |= LOG_APPEND_TIME_FLAG
     writer = BytesWriter()
-    write_i16_be(writer, header.attributes | LOG_APPEND_TIME_FLAG)
+    write_i16_be(writer, attributes)
     write_i32_be(writer, header.last_offset_delta)
     write_i64_be(writer, header.base_timestamp)
-    write_i64_be(writer, timestamp_ms)
+    write_i64_be(writer, max_timestamp)
     covered = writer.getvalue()
-    rest = memoryview(data)[start + 43 : start + header.size_bytes]
+    rest = memoryview(data)[start + PRODUCER_ID_AT : start + header.size_bytes]
     crc = crc32c(rest, crc32c(covered))
     return b"".join((data[start : start + CRC_AT], crc.to_bytes(4, "big"), covered, rest))
+
+
+def encode_batch(
+    *,
+    base_offset: int,
+    partition_leader_epoch: int,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    record_count: int,
+    records: bytes,
+) -> bytes:
+    """A whole batch around records that are already in the codec the attributes name."""
+    writer = BytesWriter()
+    write_i16_be(writer, attributes)
+    write_i32_be(writer, last_offset_delta)
+    write_i64_be(writer, base_timestamp)
+    write_i64_be(writer, max_timestamp)
+    write_i64_be(writer, producer_id)
+    write_i16_be(writer, producer_epoch)
+    write_i32_be(writer, base_sequence)
+    write_i32_be(writer, record_count)
+    covered = writer.getvalue()
+    front = BytesWriter()
+    write_i64_be(front, base_offset)
+    write_i32_be(front, HEADER_SIZE - LOG_OVERHEAD + len(records))
+    write_i32_be(front, partition_leader_epoch)
+    front.append(CURRENT_MAGIC)
+    crc = crc32c(records, crc32c(covered))
+    return b"".join((front.getvalue(), crc.to_bytes(4, "big"), covered, records))

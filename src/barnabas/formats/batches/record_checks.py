@@ -1,0 +1,162 @@
+"""A walk over a batch's records without making them: structure, keys, timestamps, offsets.
+
+Hot: compiled by mypyc where a compiler is there. Lengths are checked before they are followed,
+so that nothing is read past the end and nothing is left over.
+
+    varint   length of what follows       varint   length of the value, -1 for null
+    int8     attributes, unused           bytes    value
+    varlong  timestamp delta              varint   number of headers
+    varint   offset delta                   varint  length of the key
+    varint   length of the key, -1: null    bytes   key
+    bytes    key                            varint  length of the value, -1 for null
+                                            bytes   value
+"""
+
+from typing import Final
+
+from barnabas.model.errors import CorruptBatch
+
+NO_TIMESTAMP: Final = -1
+EARLIEST: Final = -0x4000_0000_0000_0000
+LATEST: Final = 0x3FFF_FFFF_FFFF_FFFF
+"""Bounds that no timestamp crosses, for a caller that has none."""
+SMALLEST_RECORD_BYTES: Final = 7
+
+
+class RecordsSummary:
+    """What a walk over all records found; what it found wrong is listed by record index."""
+
+    __slots__ = ("are_offsets_consecutive", "keyless", "max_timestamp", "out_of_time")
+
+    def __init__(self) -> None:
+        self.max_timestamp: int = NO_TIMESTAMP
+        self.are_offsets_consecutive: bool = True
+        """Whether the n-th record has offset delta n, as every producer writes it."""
+        self.keyless: list[int] = []
+        self.out_of_time: list[int] = []
+        """Records with a timestamp outside the bounds; one without a timestamp is inside."""
+
+
+def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """A zigzag varint of at most 32 bits and the position after it."""
+    raw = 0
+    shift = 0
+    while True:
+        if position >= end:
+            raise CorruptBatch("a varint reaches past the end of the records")
+        byte = data[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 28:
+            raise CorruptBatch("a varint is longer than five bytes")
+    raw &= 0xFFFF_FFFF
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+def read_varlong(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """A zigzag varint of at most 64 bits and the position after it."""
+    low = 0
+    shift = 0
+    top = 0
+    while True:
+        if position >= end:
+            raise CorruptBatch("a varint reaches past the end of the records")
+        byte = data[position]
+        position += 1
+        if shift == 63:
+            # The tenth byte has room for one bit; kept apart, all numbers here fit 63 bits.
+            top = byte & 1
+            if byte >= 0x80:
+                raise CorruptBatch("a varint is longer than ten bytes")
+            break
+        low |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    half = (low >> 1) | (top << 62)
+    return (-half - 1 if low & 1 else half), position
+
+
+def skip_bytes(data: bytes, position: int, end: int) -> int:
+    """The position after a nullable field of bytes."""
+    if position >= end:
+        raise CorruptBatch("a record reaches past its end")
+    length = data[position]
+    if length < 0x80:
+        position += 1
+        if length & 1:
+            # Negative numbers are odd; all of them mean null.
+            return position
+        length >>= 1
+    else:
+        length, position = read_varint(data, position, end)
+        if length < 0:
+            return position
+    if length > end - position:
+        raise CorruptBatch("a field reaches past the end of its record")
+    return position + length
+
+
+def skip_headers(data: bytes, position: int, end: int) -> int:
+    """The position after a record's headers."""
+    count, position = read_varint(data, position, end)
+    if count < 0 or count > end - position:
+        raise CorruptBatch(f"a record with {count} headers in {end - position} bytes")
+    while count > 0:
+        length, position = read_varint(data, position, end)
+        if length < 0 or length > end - position:
+            raise CorruptBatch("a header's key is null or reaches past the end of its record")
+        position = skip_bytes(data, position + length, end)
+        count -= 1
+    return position
+
+
+def check_records(
+    data: bytes,
+    start: int,
+    end: int,
+    count: int,
+    base_timestamp: int,
+    earliest: int,
+    latest: int,
+) -> RecordsSummary:
+    """Walk `count` records that fill data[start:end]; `CorruptBatch` unless they do exactly."""
+    summary = RecordsSummary()
+    if count < 0 or count * SMALLEST_RECORD_BYTES > end - start:
+        raise CorruptBatch(f"{count} records cannot be in {end - start} bytes")
+    max_timestamp = NO_TIMESTAMP
+    position = start
+    index = 0
+    while index < count:
+        length, position = read_varint(data, position, end)
+        if length < 0 or length > end - position:
+            raise CorruptBatch("a record reaches past the end of its batch")
+        record_end = position + length
+        delta, position = read_varlong(data, position + 1, record_end)
+        offset_delta, position = read_varint(data, position, record_end)
+        if offset_delta != index:
+            summary.are_offsets_consecutive = False
+        if position < record_end and data[position] & 1 != 0:
+            # The lowest bit of a zigzag number is its sign, and a negative length means null.
+            summary.keyless.append(index)
+        position = skip_bytes(data, position, record_end)
+        position = skip_bytes(data, position, record_end)
+        if position < record_end and data[position] == 0:
+            position += 1
+        else:
+            position = skip_headers(data, position, record_end)
+        if position != record_end:
+            raise CorruptBatch("a record is longer than what is in it")
+        timestamp = base_timestamp + delta
+        if timestamp > max_timestamp:
+            max_timestamp = timestamp
+        if (timestamp < earliest or timestamp > latest) and timestamp != NO_TIMESTAMP:
+            summary.out_of_time.append(index)
+        index += 1
+    if position != end:
+        raise CorruptBatch("bytes are left after the last record of a batch")
+    summary.max_timestamp = max_timestamp
+    return summary

@@ -1,0 +1,294 @@
+"""What generated decoders call: lengths, strings, arrays of numbers, tagged fields, records.
+
+Hot: compiled by mypyc. Each function reads at `position`, never at or beyond `end`, and returns
+the value and the position behind it. Whatever the bytes are, the only exception is DecodeError,
+and a count is held against the bytes that remain before anything is made room for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
+
+from barnabas.formats.codec.records import RecordsSpan
+from barnabas.model.errors import DecodeError
+
+if TYPE_CHECKING:
+    from mypy_extensions import i16, i64
+
+UNKNOWN_TAGS_MAX: Final = 64
+"""Tagged fields that this codec does not know, in one struct; Kafka itself has at most four."""
+
+UNKNOWN_TAGS_SIZE_MAX: Final = 65536
+"""Their bytes in one struct."""
+
+_VARINT_SIZE_MAX: Final = 5
+
+
+def refuse_short(what: str, position: i64, end: i64) -> NoReturn:
+    """The bytes end inside a value."""
+    raise DecodeError(f"{what} at {position}: only {end - position} bytes are left")
+
+
+def refuse_null(what: str) -> NoReturn:
+    """A null where the version does not allow one."""
+    raise DecodeError(f"{what} is null, which this version does not allow")
+
+
+def refuse_trailing(what: str, position: i64, end: i64) -> NoReturn:
+    """Bytes are left behind the last field."""
+    raise DecodeError(f"{what} ends at {position}, and {end - position} bytes follow")
+
+
+def refuse_tagged_size(what: str, position: i64, field_end: i64) -> NoReturn:
+    """A tagged field whose content does not fill its size."""
+    raise DecodeError(f"{what} ends at {position}, its size says {field_end}")
+
+
+def read_uvarint(data: bytes, position: i64, end: i64) -> tuple[i64, i64]:
+    """An unsigned varint of at most five bytes and 32 bits."""
+    if position >= end:
+        refuse_short("varint", position, end)
+    byte: i64 = data[position]
+    position += 1
+    if byte < 0x80:
+        return byte, position
+    value: i64 = byte & 0x7F
+    shift: i64 = 7
+    for _ in range(_VARINT_SIZE_MAX - 1):
+        if position >= end:
+            refuse_short("varint", position, end)
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                raise DecodeError(f"varint before {position} has more than 32 bits")
+            return value, position
+        shift += 7
+    raise DecodeError(f"varint before {position} is longer than five bytes")
+
+
+def read_int8(data: bytes, position: i64) -> i16:
+    """A signed byte that is known to be there."""
+    byte: i16 = data[position]
+    return byte if byte < 128 else byte - 256
+
+
+def read_uuid(data: bytes, position: i64) -> bytes:
+    """Sixteen bytes that are known to be there."""
+    return data[position : position + 16]
+
+
+def read_text(data: bytes, position: i64, size: i64) -> str:
+    """UTF-8 that is known to be there."""
+    try:
+        return data[position : position + size].decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"string at {position} is not UTF-8: {error.reason}") from None
+
+
+def read_string(data: bytes, position: i64, end: i64) -> tuple[str, i64]:
+    if end - position < 2:
+        refuse_short("string", position, end)
+    size: i64 = read_i16_be(data, position)
+    position += 2
+    if size < 0:
+        refuse_null("string")
+    if size > end - position:
+        refuse_short("string", position, end)
+    return read_text(data, position, size), position + size
+
+
+def read_nullable_string(data: bytes, position: i64, end: i64) -> tuple[str | None, i64]:
+    if end - position < 2:
+        refuse_short("string", position, end)
+    size: i64 = read_i16_be(data, position)
+    position += 2
+    if size < 0:
+        return None, position
+    if size > end - position:
+        refuse_short("string", position, end)
+    return read_text(data, position, size), position + size
+
+
+def read_compact_string(data: bytes, position: i64, end: i64) -> tuple[str, i64]:
+    size, position = read_compact_size(data, position, end)
+    if size < 0:
+        refuse_null("string")
+    if size > 32767:
+        raise DecodeError(f"string at {position}: {size} bytes are too many")
+    return read_text(data, position, size), position + size
+
+
+def read_compact_nullable_string(data: bytes, position: i64, end: i64) -> tuple[str | None, i64]:
+    size, position = read_compact_size(data, position, end)
+    if size < 0:
+        return None, position
+    if size > 32767:
+        raise DecodeError(f"string at {position}: {size} bytes are too many")
+    return read_text(data, position, size), position + size
+
+
+def read_size(data: bytes, position: i64, end: i64) -> tuple[i64, i64]:
+    """An int32 length that the remaining bytes can hold; -1 for null."""
+    if end - position < 4:
+        refuse_short("size", position, end)
+    size: i64 = read_i32_be(data, position)
+    position += 4
+    if size < 0:
+        return -1, position
+    if size > end - position:
+        refuse_short(f"{size} bytes", position, end)
+    return size, position
+
+
+def read_compact_size(data: bytes, position: i64, end: i64) -> tuple[i64, i64]:
+    """A varint length that the remaining bytes can hold; -1 for null."""
+    size, position = read_uvarint(data, position, end)
+    size -= 1
+    if size > end - position:
+        refuse_short(f"{size} bytes", position, end)
+    return size, position
+
+
+def read_bytes(data: bytes, position: i64, end: i64) -> tuple[bytes, i64]:
+    size, position = read_size(data, position, end)
+    if size < 0:
+        refuse_null("bytes")
+    return data[position : position + size], position + size
+
+
+def read_nullable_bytes(data: bytes, position: i64, end: i64) -> tuple[bytes | None, i64]:
+    size, position = read_size(data, position, end)
+    if size < 0:
+        return None, position
+    return data[position : position + size], position + size
+
+
+def read_compact_bytes(data: bytes, position: i64, end: i64) -> tuple[bytes, i64]:
+    size, position = read_compact_size(data, position, end)
+    if size < 0:
+        refuse_null("bytes")
+    return data[position : position + size], position + size
+
+
+def read_compact_nullable_bytes(data: bytes, position: i64, end: i64) -> tuple[bytes | None, i64]:
+    size, position = read_compact_size(data, position, end)
+    if size < 0:
+        return None, position
+    return data[position : position + size], position + size
+
+
+def read_nullable_records(data: bytes, position: i64, end: i64) -> tuple[RecordsSpan | None, i64]:
+    size, position = read_size(data, position, end)
+    if size < 0:
+        return None, position
+    return RecordsSpan(data, position, position + size), position + size
+
+
+def read_compact_nullable_records(
+    data: bytes, position: i64, end: i64
+) -> tuple[RecordsSpan | None, i64]:
+    size, position = read_compact_size(data, position, end)
+    if size < 0:
+        return None, position
+    return RecordsSpan(data, position, position + size), position + size
+
+
+def read_count(data: bytes, position: i64, end: i64, element_size_min: i64) -> tuple[i64, i64]:
+    """How many elements follow, held against the bytes that remain; -1 for null."""
+    if end - position < 4:
+        refuse_short("count", position, end)
+    count: i64 = read_i32_be(data, position)
+    position += 4
+    if count < 0:
+        return -1, position
+    if count * element_size_min > end - position:
+        refuse_short(f"{count} elements", position, end)
+    return count, position
+
+
+def read_compact_count(
+    data: bytes, position: i64, end: i64, element_size_min: i64
+) -> tuple[i64, i64]:
+    """How many elements follow, held against the bytes that remain; -1 for null."""
+    count, position = read_uvarint(data, position, end)
+    count -= 1
+    if count * element_size_min > end - position:
+        refuse_short(f"{count} elements", position, end)
+    return count, position
+
+
+def read_int32_items(data: bytes, position: i64, count: i64) -> tuple[list[int], i64]:
+    """Numbers that are known to be there, as those of the other arrays of fixed width."""
+    items: list[int] = []
+    for _ in range(count):
+        items.append(read_i32_be(data, position))
+        position += 4
+    return items, position
+
+
+def read_int64_items(data: bytes, position: i64, count: i64) -> tuple[list[int], i64]:
+    items: list[int] = []
+    for _ in range(count):
+        items.append(read_i64_be(data, position))
+        position += 8
+    return items, position
+
+
+def read_uuid_items(data: bytes, position: i64, count: i64) -> tuple[list[bytes], i64]:
+    items: list[bytes] = []
+    for _ in range(count):
+        items.append(data[position : position + 16])
+        position += 16
+    return items, position
+
+
+def read_string_items(data: bytes, position: i64, end: i64, count: i64) -> tuple[list[str], i64]:
+    items: list[str] = []
+    for _ in range(count):
+        item, position = read_string(data, position, end)
+        items.append(item)
+    return items, position
+
+
+def read_compact_string_items(
+    data: bytes, position: i64, end: i64, count: i64
+) -> tuple[list[str], i64]:
+    items: list[str] = []
+    for _ in range(count):
+        item, position = read_compact_string(data, position, end)
+        items.append(item)
+    return items, position
+
+
+def read_tag(data: bytes, position: i64, end: i64) -> tuple[i64, i64, i64]:
+    """The head of a tagged field: its tag, where its content starts, and where that ends."""
+    tag, position = read_uvarint(data, position, end)
+    size, position = read_uvarint(data, position, end)
+    if size > end - position:
+        refuse_short(f"tagged field {tag} of {size} bytes", position, end)
+    return tag, position, position + size
+
+
+def skip_tagged_fields(data: bytes, position: i64, end: i64) -> i64:
+    """Go behind the tagged fields of a struct in which none is known."""
+    if position < end and data[position] == 0:
+        return position + 1
+    count, position = read_uvarint(data, position, end)
+    check_unknown_tags(count, 0)
+    start = position
+    for _ in range(count):
+        _tag, _content, position = read_tag(data, position, end)
+    check_unknown_tags(count, position - start)
+    return position
+
+
+def check_unknown_tags(count: i64, size: i64) -> None:
+    """Hold a struct's unknown tagged fields to the limits on their number and bytes."""
+    if count > UNKNOWN_TAGS_MAX:
+        raise DecodeError(f"{count} unknown tagged fields in one struct")
+    if size > UNKNOWN_TAGS_SIZE_MAX:
+        raise DecodeError(f"{size} bytes of unknown tagged fields in one struct")

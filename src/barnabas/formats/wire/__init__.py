@@ -1,0 +1,1 @@
+"""The Kafka protocol: schemas, generated codecs, headers and frames."""

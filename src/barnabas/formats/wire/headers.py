@@ -1,0 +1,89 @@
+"""The headers of requests and responses in all their versions.
+
+A request's header says which API and version its body has; which version the header itself has
+follows from these two. The client id is a plain string even where the header is flexible, so that
+any broker can read the header of any ApiVersions request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be
+
+from barnabas.formats.codec.decoding import read_nullable_string, refuse_short, skip_tagged_fields
+from barnabas.formats.codec.encoding import write_nullable_string
+from barnabas.formats.wire.catalog import find_api
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+
+class RequestHeader(NamedTuple):
+    """What a request says about itself, and where its body starts."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body_start: int
+
+
+def decode_request_header(data: bytes, start: int, end: int) -> RequestHeader:
+    """Read a header; the version it names may be one that is not known.
+
+    An unknown API is a DecodeError: nothing behind its key can be read.
+    """
+    position: i64 = start
+    limit: i64 = end
+    if limit - position < 8:
+        refuse_short("request header", position, limit)
+    api_key = read_i16_be(data, position)
+    api_version = read_i16_be(data, position + 2)
+    correlation_id = read_i32_be(data, position + 4)
+    position += 8
+    header_version = find_api(api_key).request_header_version(api_version)
+    client_id: str | None = None
+    if header_version >= 1:
+        client_id, position = read_nullable_string(data, position, limit)
+    if header_version >= 2:
+        position = skip_tagged_fields(data, position, limit)
+    return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+
+
+def encode_request_header(
+    writer: BytesWriter, api_key: int, api_version: int, correlation_id: int, client_id: str | None
+) -> None:
+    """Write the header that belongs to an API's version."""
+    header_version = find_api(api_key).request_header_version(api_version)
+    write_i16_be(writer, api_key)
+    write_i16_be(writer, api_version)
+    write_i32_be(writer, correlation_id)
+    if header_version >= 1:
+        write_nullable_string(writer, client_id)
+    if header_version >= 2:
+        writer.append(0)
+
+
+def decode_response_header(
+    data: bytes, start: int, end: int, api_key: int, api_version: int
+) -> tuple[int, int]:
+    """The correlation id, and where the body starts."""
+    position: i64 = start
+    limit: i64 = end
+    if limit - position < 4:
+        refuse_short("response header", position, limit)
+    correlation_id = read_i32_be(data, position)
+    position += 4
+    if find_api(api_key).response_header_version(api_version) >= 1:
+        position = skip_tagged_fields(data, position, limit)
+    return correlation_id, position
+
+
+def encode_response_header(
+    writer: BytesWriter, api_key: int, api_version: int, correlation_id: int
+) -> None:
+    """Write the header that belongs to an API's version."""
+    write_i32_be(writer, correlation_id)
+    if find_api(api_key).response_header_version(api_version) >= 1:
+        writer.append(0)

@@ -1,20 +1,20 @@
 """Where two logs part: the examples of KIP-101, KIP-279 and the recordings."""
 
 import pytest
+from tests.behaviours import behaviour
 
 from barnabas.core.replication.divergence import (
+    UNDEFINED_EPOCH_END,
     EpochEnd,
     FollowerPosition,
     OutOfRange,
     Truncation,
-    UNDEFINED_EPOCH_END,
     after_leader_end,
     after_leader_start,
     diverges,
     is_out_of_range,
     truncation_point,
 )
-from tests.behaviours import behaviour
 
 
 @behaviour("F19")

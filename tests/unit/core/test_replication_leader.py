@@ -1,13 +1,13 @@
 """The leader's side of a partition: watermark, isr changes, epochs."""
 
 import pytest
+from tests.behaviours import behaviour
 
 from barnabas.core.replication.isr import CommittedIsr, IsrChange, PendingExpansion, PendingShrink
 from barnabas.core.replication.leader import PartitionLeader
 from barnabas.model.epochs import LeaderEpoch, PartitionEpoch
 from barnabas.model.ids import BrokerId
 from barnabas.model.invariant import InvariantViolated
-from tests.behaviours import behaviour
 
 LAG_MAX_MS = 30_000
 
@@ -157,7 +157,7 @@ def test_a_leader_that_stays_keeps_what_it_knows_of_its_followers_logs() -> None
     fetch(leader, 3, 6, 1002)
     moved = begin(leader, 1, (1, 2, 3, 4), (1, 2), 5000)
     assert [f.log_end_offset for f in leader.followers] == [9, 6, -1]
-    assert [f.last_caught_up_ms for f in leader.followers][0] == 5000
+    assert leader.followers[0].last_caught_up_ms == 5000
     assert leader.follower(BrokerId(3)).last_caught_up_ms < 0
     assert leader.epoch_start_offset == 9
     assert moved

@@ -52,8 +52,12 @@ class BatchBuilder:
         base_offset: int = 0,
         delete_horizon_ms: int | None = None,
         log_append_time_ms: int | None = None,
+        base_timestamp: int | None = None,
     ) -> None:
-        """With `log_append_time_ms` all records carry that time, whatever theirs is."""
+        """With `log_append_time_ms` all records carry that time, whatever theirs is.
+
+        Without a delete horizon or base timestamp the latter is the first record's.
+        """
         self.record_count = 0
         self.max_timestamp = NO_TIMESTAMP
         self._codec = codec
@@ -61,7 +65,7 @@ class BatchBuilder:
         self._base_offset = base_offset
         self._delete_horizon_ms = delete_horizon_ms
         self._log_append_time_ms = log_append_time_ms
-        self._base_timestamp = delete_horizon_ms
+        self._base_timestamp = base_timestamp if delete_horizon_ms is None else delete_horizon_ms
         self._last_offset = base_offset - 1
         self._records = bytearray()
 
@@ -69,6 +73,10 @@ class BatchBuilder:
     def size_bytes(self) -> int:
         """What the batch would be now, not compressed."""
         return HEADER_SIZE + len(self._records)
+
+    def plain_records(self) -> bytes:
+        """The records so far, without a header and not compressed."""
+        return bytes(self._records)
 
     def append(
         self,

@@ -49,8 +49,9 @@ def batches_in(data: bytes, start: int, end: int) -> Iterator[tuple[int, BatchHe
     """
     position = start
     while end - position > MAGIC_AT:
-        size_bytes = LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + 12], "big")
-        if HEADER_SIZE <= size_bytes and size_bytes > end - position:
+        length = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
+        size_bytes = LOG_OVERHEAD + length
+        if size_bytes >= HEADER_SIZE and size_bytes > end - position:
             return
         header = read_header(data, position, end)
         yield position, header
@@ -89,17 +90,21 @@ def read_records(
         raise CorruptBatch(f"{count} records cannot be in {end - position} bytes")
     records: list[Record] = []
     for _ in range(count):
-        length, position = read_varint(plain, position, end)
-        if length < 0 or length > end - position:
-            raise CorruptBatch("a record reaches past the end of its batch")
-        records.append(_read_record(plain, position, position + length, header))
-        position += length
+        record, position = record_at(plain, position, end, header)
+        records.append(record)
     if position != end:
         raise CorruptBatch("bytes are left after the last record of a batch")
     return records
 
 
-def _read_record(data: bytes, position: int, end: int, header: BatchHeader) -> Record:
+def record_at(
+    data: bytes, position: int, batch_end: int, header: BatchHeader
+) -> tuple[Record, int]:
+    """The record at `position` of uncompressed records, and the position after it."""
+    length, position = read_varint(data, position, batch_end)
+    if length < 0 or length > batch_end - position:
+        raise CorruptBatch("a record reaches past the end of its batch")
+    end = position + length
     timestamp_delta, position = read_varlong(data, position + 1, end)
     offset_delta, position = read_varint(data, position, end)
     key, position = _read_nullable_bytes(data, position, end)
@@ -114,7 +119,8 @@ def _read_record(data: bytes, position: int, end: int, header: BatchHeader) -> R
     sequence = -1
     if header.base_sequence >= 0:
         sequence = increment_sequence(header.base_sequence, offset_delta)
-    return Record(header.base_offset + offset_delta, timestamp, key, value, headers, sequence)
+    offset = header.base_offset + offset_delta
+    return Record(offset, timestamp, key, value, headers, sequence), position
 
 
 def _read_nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:

@@ -1,0 +1,319 @@
+"""What a leader accepts from a producer, what it answers to the rest, what it changes on the way.
+
+Hot: compiled by mypyc where a compiler is there. The order of the checks is Kafka's, because it
+decides which answer a batch gets that is wrong in two ways:
+
+1. `read_produced`: what is wrong whoever leads the partition (before the leader is looked up);
+2. `check_batch`: the batch by its header and checksum;
+3. `admit`: the records, and the batch as it will be written: its latest timestamp, its codec.
+"""
+
+from typing import Final
+
+from barnabas.formats.batches.bounded_output import DEFAULT_LIMITS, DecompressionLimits
+from barnabas.formats.batches.header import (
+    CREATE_TIME,
+    CURRENT_MAGIC,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    NO_TIMESTAMP,
+    BatchHeader,
+    has_valid_crc,
+    with_timestamp_type,
+)
+from barnabas.formats.batches.reader import plain_records
+from barnabas.formats.batches.record_checks import (
+    EARLIEST,
+    LATEST,
+    RecordsSummary,
+    check_records,
+)
+from barnabas.formats.batches.rewriting import rebuilt_batch
+from barnabas.model.error_codes import ErrorCode
+from barnabas.model.errors import CorruptBatch
+
+FIRST_VERSION_OF_BATCHES: Final = 3
+"""From this version of Produce on exactly one batch of magic 2 is expected per partition."""
+FIRST_VERSION_OF_ZSTD: Final = 7
+SMALLEST_LENGTH: Final = 14
+"""The length field of the smallest message of magic 0."""
+ZSTD: Final = 4
+KEEP_CODEC: Final = -1
+"""compression.type=producer: the log keeps the producer's codec."""
+UNBOUNDED_MS: Final = 0x7FFF_FFFF_FFFF_FFFF
+
+
+class Rejection:
+    """An answer to a producer whose batch is not taken."""
+
+    __slots__ = ("error_code", "message", "record_errors")
+
+    def __init__(
+        self,
+        error_code: ErrorCode,
+        message: str,
+        record_errors: list[tuple[int, str]] | None = None,
+    ) -> None:
+        self.error_code: ErrorCode = error_code
+        self.message: str = message
+        self.record_errors: list[tuple[int, str]] = record_errors or []
+        """Index in the batch and what is wrong with the record (Produce 8 and later)."""
+
+
+class ProduceRules:
+    """What a topic's config asks of what is appended to its partitions."""
+
+    __slots__ = (
+        "codec",
+        "codec_level",
+        "is_log_append_time",
+        "limits",
+        "max_message_bytes",
+        "needs_keys",
+        "segment_bytes",
+        "timestamp_after_max_ms",
+        "timestamp_before_max_ms",
+    )
+
+    def __init__(
+        self,
+        *,
+        max_message_bytes: int,
+        segment_bytes: int,
+        codec: int = KEEP_CODEC,
+        codec_level: int | None = None,
+        is_log_append_time: bool = False,
+        timestamp_before_max_ms: int = UNBOUNDED_MS,
+        timestamp_after_max_ms: int = UNBOUNDED_MS,
+        needs_keys: bool = False,
+        limits: DecompressionLimits = DEFAULT_LIMITS,
+    ) -> None:
+        self.max_message_bytes: int = max_message_bytes
+        self.segment_bytes: int = segment_bytes
+        self.codec: int = codec
+        self.codec_level: int | None = codec_level
+        self.is_log_append_time: bool = is_log_append_time
+        self.timestamp_before_max_ms: int = timestamp_before_max_ms
+        self.timestamp_after_max_ms: int = timestamp_after_max_ms
+        self.needs_keys: bool = needs_keys
+        """cleanup.policy contains compact."""
+        self.limits: DecompressionLimits = limits
+
+
+class AdmittedBatch:
+    """A batch that may be appended, at its place in `data`, which is not always the request."""
+
+    __slots__ = ("data", "header", "start")
+
+    def __init__(self, data: bytes, header: BatchHeader, start: int) -> None:
+        self.data: bytes = data
+        self.header: BatchHeader = header
+        self.start: int = start
+
+
+def read_produced(
+    data: bytes, start: int, end: int, produce_version: int
+) -> BatchHeader | Rejection | None:
+    """The one batch produced to a partition; None when it is a message set of an old magic.
+
+    Bytes after it that are no whole batch are left out, as Kafka does.
+    """
+    size_bytes = whole_batch_size(data, start, end)
+    if size_bytes < 0:
+        return _corrupt_length()
+    if produce_version < FIRST_VERSION_OF_BATCHES:
+        if size_bytes == 0 or data[start + MAGIC_AT] < CURRENT_MAGIC:
+            return None
+    elif size_bytes == 0:
+        return _invalid("no record batch for the partition")
+    elif data[start + MAGIC_AT] != CURRENT_MAGIC:
+        return _invalid("this version of Produce takes batches of magic 2 alone")
+    if size_bytes < HEADER_SIZE:
+        return _corrupt_length()
+    header = BatchHeader(data, start)
+    if (
+        header.compression_codec == ZSTD
+        and FIRST_VERSION_OF_BATCHES <= produce_version < FIRST_VERSION_OF_ZSTD
+    ):
+        return Rejection(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"zstd needs Produce {FIRST_VERSION_OF_ZSTD} or later",
+        )
+    if end - start != size_bytes:
+        next_size_bytes = whole_batch_size(data, start + size_bytes, end)
+        if next_size_bytes < 0:
+            return _corrupt_length()
+        if next_size_bytes > 0:
+            return _invalid("more than one record batch for the partition")
+    return header
+
+
+def whole_batch_size(data: bytes, start: int, end: int) -> int:
+    """The size of the batch or message at `start`, 0 if it is not all there, -1 if it is none."""
+    if end - start < LOG_OVERHEAD:
+        return 0
+    length = int.from_bytes(data[start + 8 : start + LOG_OVERHEAD], "big", signed=True)
+    if length < SMALLEST_LENGTH:
+        return -1
+    if end - start <= MAGIC_AT:
+        return 0
+    if data[start + MAGIC_AT] > CURRENT_MAGIC:
+        return -1
+    if LOG_OVERHEAD + length > end - start:
+        return 0
+    return LOG_OVERHEAD + length
+
+
+def check_batch(
+    data: bytes, header: BatchHeader, start: int, rules: ProduceRules
+) -> Rejection | None:
+    """What is wrong with the batch itself; None if nothing is."""
+    if header.base_offset != 0:
+        return _invalid(f"the base offset is {header.base_offset}, a producer's is 0")
+    if header.size_bytes > rules.max_message_bytes:
+        return Rejection(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"{header.size_bytes} bytes, max.message.bytes is {rules.max_message_bytes}",
+        )
+    if not has_valid_crc(data, header, start):
+        return Rejection(ErrorCode.CORRUPT_MESSAGE, "the checksum of the batch is wrong")
+    if header.compression_codec > ZSTD:
+        return unknown_codec(header.compression_codec)
+    if header.record_count <= 0:
+        return _invalid(f"a batch of {header.record_count} records")
+    if header.last_offset_delta != header.record_count - 1:
+        return _invalid(
+            f"a batch of {header.record_count} records whose last offset delta is "
+            f"{header.last_offset_delta}"
+        )
+    if header.is_control:
+        return _invalid("clients may not write control batches")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        return _invalid(
+            f"sequence {header.base_sequence} in a batch of producer {header.producer_id}"
+        )
+    return None
+
+
+def admit(
+    data: bytes, header: BatchHeader, start: int, rules: ProduceRules, wall_ms: int
+) -> AdmittedBatch | Rejection:
+    """The batch as it will be written, once `check_batch` found nothing.
+
+    It is the producer's own bytes unless the topic wants another codec or the broker's time, or
+    the producer claimed a wrong latest timestamp or left its records' offsets out of order.
+    Decompresses a compressed batch, within the limits of the rules: a large one belongs on a
+    worker, which nothing here prevents.
+    """
+    earliest, latest = timestamp_bounds(rules, wall_ms)
+    plain = data
+    plain_at = start + HEADER_SIZE
+    plain_end = start + header.size_bytes
+    try:
+        if header.compression_codec != 0:
+            plain, plain_at, plain_end = plain_records(data, header, start, limits=rules.limits)
+        summary = check_records(
+            plain, plain_at, plain_end, header.record_count, header.base_timestamp, earliest, latest
+        )
+    except CorruptBatch as error:
+        return _invalid(str(error))
+    refused = check_summary(header, summary, rules, earliest, latest)
+    if refused is not None:
+        return refused
+    max_timestamp = summary.max_timestamp
+    if header.timestamp_type == LOG_APPEND_TIME:
+        max_timestamp = header.max_timestamp
+    timestamp_type = CREATE_TIME
+    if rules.is_log_append_time:
+        timestamp_type = LOG_APPEND_TIME
+        max_timestamp = wall_ms
+    codec = header.compression_codec if rules.codec == KEEP_CODEC else rules.codec
+    if codec != header.compression_codec or not summary.are_offsets_consecutive:
+        data = rebuilt_batch(
+            plain[plain_at:plain_end],
+            header,
+            codec,
+            rules.codec_level,
+            timestamp_type,
+            max_timestamp,
+            summary.are_offsets_consecutive,
+        )
+        header = BatchHeader(data, 0)
+        start = 0
+    elif header.timestamp_type != timestamp_type or header.max_timestamp != max_timestamp:
+        data = with_timestamp_type(data, header, start, timestamp_type, max_timestamp)
+        header = BatchHeader(data, 0)
+        start = 0
+    refused = check_size(header.size_bytes, rules)
+    if refused is not None:
+        return refused
+    return AdmittedBatch(data, header, start)
+
+
+def timestamp_bounds(rules: ProduceRules, wall_ms: int) -> tuple[int, int]:
+    """The earliest and latest timestamp that a record may carry."""
+    if rules.is_log_append_time:
+        return EARLIEST, LATEST
+    earliest = EARLIEST
+    if rules.timestamp_before_max_ms < LATEST:
+        earliest = wall_ms - rules.timestamp_before_max_ms
+    latest = LATEST
+    if rules.timestamp_after_max_ms < LATEST:
+        latest = wall_ms + rules.timestamp_after_max_ms
+    return earliest, latest
+
+
+def check_summary(
+    header: BatchHeader, summary: RecordsSummary, rules: ProduceRules, earliest: int, latest: int
+) -> Rejection | None:
+    """What the walk over the records found that the topic does not take."""
+    keyless = summary.keyless if rules.needs_keys else []
+    out_of_time = summary.out_of_time
+    if header.timestamp_type == LOG_APPEND_TIME:
+        # All records have the batch's timestamp, which a producer should not have set so.
+        has_time = header.max_timestamp != NO_TIMESTAMP and not rules.is_log_append_time
+        is_inside = earliest <= header.max_timestamp <= latest
+        out_of_time = [] if has_time and is_inside else list(range(header.record_count))
+    if not keyless and not out_of_time:
+        return None
+    errors: list[tuple[int, str]] = []
+    for index in keyless:
+        errors.append((index, "a compacted topic takes no record without a key"))
+    without_key = set(keyless)
+    late: list[int] = [index for index in out_of_time if index not in without_key]
+    for index in late:
+        errors.append((index, "the timestamp is out of range, or the producer set its type"))
+    errors.sort()
+    if late:
+        return Rejection(ErrorCode.INVALID_TIMESTAMP, f"{len(errors)} invalid records", errors)
+    return Rejection(ErrorCode.INVALID_RECORD, f"{len(errors)} invalid records", errors)
+
+
+def check_size(size_bytes: int, rules: ProduceRules) -> Rejection | None:
+    """Whether the batch as it will be written is too large; it may have grown."""
+    if size_bytes > rules.max_message_bytes:
+        return Rejection(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"{size_bytes} bytes, max.message.bytes is {rules.max_message_bytes}",
+        )
+    if size_bytes > rules.segment_bytes:
+        return Rejection(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"{size_bytes} bytes, segment.bytes is {rules.segment_bytes}",
+        )
+    return None
+
+
+def unknown_codec(number: int) -> Rejection:
+    """Kafka has no code of its own for this: the client is told that the server failed."""
+    return Rejection(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no compression codec {number}")
+
+
+def _invalid(message: str) -> Rejection:
+    return Rejection(ErrorCode.INVALID_RECORD, message)
+
+
+def _corrupt_length() -> Rejection:
+    return Rejection(ErrorCode.CORRUPT_MESSAGE, "the length or magic of a batch is impossible")

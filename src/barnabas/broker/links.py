@@ -6,7 +6,7 @@ from enum import Enum
 
 from barnabas.broker.deadlines import Deadline, Deadlines
 from barnabas.broker.ports import LinkId, Transport
-from barnabas.formats.wire import framing
+from barnabas.formats.wire import framing, headers
 from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.model.errors import DecodeError
 from barnabas.model.invariant import invariant
@@ -90,13 +90,13 @@ class Link:
     def note_response(self, frame: bytes, now_ms: int) -> None:
         """Match an answer to its request; an answer that cannot be read closes the link."""
         try:
-            correlation_id = framing.response_correlation_id(frame)
+            correlation_id = headers.read_correlation_id(frame)
             pending = self._pending.pop(correlation_id, None)
             if pending is None:
                 raise DecodeError(f"no request with correlation id {correlation_id}")
             pending.deadline.cancel()
             try:
-                body = framing.read_response(pending.api_key, pending.api_version, frame)
+                body = framing.decode_response(pending.api_key, pending.api_version, frame)
             except DecodeError:
                 pending.then(None, now_ms)
                 raise

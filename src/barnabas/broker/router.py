@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from librt.strings import BytesWriter, write_i32_be
 
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.event_stream import RequestFailed
-from barnabas.formats.wire import catalog, framing, headers
+from barnabas.formats.codec.records import Cut
+from barnabas.formats.wire import catalog, headers
 from barnabas.formats.wire.api_keys import ApiKey
+from barnabas.formats.wire.framing import put_length, split_at_cuts
 from barnabas.model.errors import DecodeError
 from barnabas.model.invariant import InvariantViolated
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.connections import Parts
 
 
 class Served(NamedTuple):
@@ -39,7 +44,7 @@ Handle = Callable[["Broker", Request, Any, int], Any]
 class Route:
     """Everything that one version of one API needs, looked up once."""
 
-    __slots__ = ("api_key", "api_version", "decode", "encode", "handle", "response_header_version")
+    __slots__ = ("api_key", "api_version", "decode", "encode", "handle", "has_tagged_header")
 
     def __init__(self, api_key: ApiKey, api_version: int, handle: Handle) -> None:
         self.api_key = api_key
@@ -47,7 +52,9 @@ class Route:
         self.handle = handle
         self.decode = catalog.request_decoder(api_key, api_version)
         self.encode = catalog.response_encoder(api_key, api_version)
-        self.response_header_version = catalog.response_header_version(api_key, api_version)
+        self.has_tagged_header: bool = (
+            catalog.APIS[api_key].response_header_version(api_version) >= 1
+        )
 
 
 class Router:
@@ -64,7 +71,7 @@ class Router:
     ) -> None:
         """Decode and handle one frame; whatever it holds, only its connection can suffer."""
         try:
-            header = headers.read_request_header(data, start, end)
+            header = headers.decode_request_header(data, start, end)
             route = self._routes.get(header.api_key << 16 | header.api_version)
             if route is None:
                 if self._is_unsupported_api_versions(header.api_key, header.api_version):
@@ -94,10 +101,21 @@ class Router:
     def answer(self, request: Request, response: Any) -> None:
         """Encode a response and let its connection send it when its turn comes."""
         route = self._routes[request.api_key << 16 | request.api_version]
-        parts = framing.response_parts(
-            route.encode, route.response_header_version, request.correlation_id, response
-        )
-        request.connection.answer(request, parts)
+        writer = BytesWriter()
+        write_i32_be(writer, 0)
+        write_i32_be(writer, request.correlation_id)
+        if route.has_tagged_header:
+            writer.append(0)
+        cuts: list[Cut] = []
+        route.encode(writer, response, cuts)
+        if not cuts:
+            put_length(writer, 0)
+            request.connection.answer(request, [writer.getvalue()])
+        else:
+            put_length(writer, sum(content.size_bytes for _, content in cuts))
+            # Records outside memory are always slices of this broker's files.
+            parts = cast("Parts", split_at_cuts(writer.getvalue(), cuts))
+            request.connection.answer(request, parts)
 
     def _find_route(self, api_key: int, api_version: int) -> Route:
         key = ApiKey(api_key) if api_key in _API_KEYS else None

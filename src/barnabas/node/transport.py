@@ -121,9 +121,7 @@ class SocketTransport:
                     raise
                 # No file is free: leave the queue to the kernel and look again in a moment.
                 self.loop.remove_reader(listening.fileno())
-                self.loop.call_later(
-                    ACCEPT_AGAIN_SECONDS, self._accept_again, listener, listening
-                )
+                self.loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again, listener, listening)
                 return
             if len(self._accepted) >= self._connections_max:
                 self.refused_connections += 1
@@ -206,8 +204,7 @@ class SocketTransport:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             socket.inet_pton(family, host)
         except OSError:
-            look_up = self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            task = self.loop.create_task(_first_address(look_up))
+            task = self.loop.create_task(_first_address(self.loop, host, port))
             task.add_done_callback(partial(self._resolved, peer, host, port))
             return
         self._connect_to(peer, family, (host, port))
@@ -333,11 +330,12 @@ class SocketTransport:
 
 
 async def _first_address(
-    look_up: "asyncio.Future[list[tuple[int, int, int, str, tuple[str, int]]]]",
+    loop: asyncio.AbstractEventLoop, host: str, port: int
 ) -> tuple[int, tuple[str, int]] | str:
     """The first address found, or why there is none."""
     try:
-        found = await look_up
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as problem:
         return problem.strerror or str(problem)
-    return found[0][0], found[0][4]
+    family, _, _, _, address = found[0]
+    return family, (str(address[0]), int(address[1]))

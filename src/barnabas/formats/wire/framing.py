@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING
 
 from librt.strings import BytesWriter, write_i32_be
 
-from barnabas.formats.wire.catalog import Message, request_encoder, response_encoder
-from barnabas.formats.wire.headers import encode_request_header, encode_response_header
+from barnabas.formats.wire.catalog import (
+    Message,
+    request_encoder,
+    response_decoder,
+    response_encoder,
+)
+from barnabas.formats.wire.headers import (
+    decode_response_header,
+    encode_request_header,
+    encode_response_header,
+)
 from barnabas.model.invariant import invariant
 
 if TYPE_CHECKING:
@@ -49,6 +58,12 @@ def response_parts(
         return [writer.getvalue()]
     put_length(writer, sum(content.size_bytes for _, content in cuts))
     return split_at_cuts(writer.getvalue(), cuts)
+
+
+def decode_response(api_key: int, api_version: int, frame: bytes) -> Message:
+    """The body of a response's frame, which begins behind its length."""
+    _, position = decode_response_header(frame, 0, len(frame), api_key, api_version)
+    return response_decoder(api_key, api_version)(frame, position, len(frame))
 
 
 def split_at_cuts(data: bytes, cuts: list[Cut]) -> list[bytes | SizedRecords]:

@@ -65,6 +65,13 @@ def encode_request_header(
         writer.append(0)
 
 
+def read_correlation_id(frame: bytes) -> int:
+    """Which request a response belongs to, before its API and version are known."""
+    if len(frame) < 4:
+        refuse_short("response header", 0, len(frame))
+    return read_i32_be(frame, 0)
+
+
 def decode_response_header(
     data: bytes, start: int, end: int, api_key: int, api_version: int
 ) -> tuple[int, int]:

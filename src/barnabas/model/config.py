@@ -57,6 +57,7 @@ class BrokerConfig:
     max_connections_per_ip: int = _MAX_INT
     max_connections_per_ip_overrides: dict[str, int] = field(default_factory=dict[str, int])
     connections_max_idle_ms: int = 600000
+    connection_failed_authentication_delay_ms: int = 100
     request_timeout_ms: int = 30000
     fetch_max_bytes: int = 57671680
     max_incremental_fetch_session_cache_slots: int = 1000
@@ -348,8 +349,11 @@ def _listener_attributes(explicit: Mapping[str, str]) -> dict[str, object]:
     if not listeners:
         raise ConfigRefused("listeners", text, "names no listener")
     check_distinct("listeners", text, listeners, are_ports_distinct=True)
-    advertised_text = _text(explicit, "advertised.listeners") or text
+    told = _text(explicit, "advertised.listeners")
+    advertised_text = text if told is None else told
     advertised = parse_listeners("advertised.listeners", advertised_text, protocols)
+    if not advertised:
+        raise ConfigRefused("advertised.listeners", advertised_text, "names no listener")
     check_distinct("advertised.listeners", advertised_text, advertised, are_ports_distinct=False)
     known = [listener.name for listener in listeners]
     for listener in advertised:
@@ -373,10 +377,10 @@ def _inter_broker_listener_name(
     explicit: Mapping[str, str], advertised: tuple[Listener, ...]
 ) -> str:
     name = _text(explicit, "inter.broker.listener.name")
-    key = "inter.broker.listener.name" if name else "security.inter.broker.protocol"
-    if name and "security.inter.broker.protocol" in explicit:
+    key = "security.inter.broker.protocol" if name is None else "inter.broker.listener.name"
+    if name is not None and "security.inter.broker.protocol" in explicit:
         raise ConfigRefused(key, name, "cannot be set beside security.inter.broker.protocol")
-    wanted = (name or _text(explicit, "security.inter.broker.protocol") or "").upper()
+    wanted = str(_text(explicit, key)).upper()
     if wanted not in [listener.name for listener in advertised]:
         raise ConfigRefused(key, wanted, "is not among the advertised listeners")
     return wanted
@@ -405,6 +409,13 @@ def _check_broker(config: BrokerConfig) -> None:
             "replica.fetch.wait.max.ms",
             str(config.replica_fetch_wait_max_ms),
             f"is above replica.lag.time.max.ms={config.replica_lag_time_max_ms}",
+        )
+    if 0 <= config.connections_max_idle_ms <= config.connection_failed_authentication_delay_ms:
+        raise ConfigRefused(
+            "connections.max.idle.ms",
+            str(config.connections_max_idle_ms),
+            "is not above connection.failed.authentication.delay.ms="
+            f"{config.connection_failed_authentication_delay_ms}",
         )
     if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
         raise ConfigRefused(

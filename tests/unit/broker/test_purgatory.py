@@ -1,0 +1,257 @@
+"""Parked requests: released by what they wait for, by time, by a closed connection."""
+
+import pytest
+from tests.behaviours import behaviour
+
+from barnabas.broker.connections import Connection, Request
+from barnabas.broker.deadlines import Deadlines
+from barnabas.broker.ports import ConnectionId
+from barnabas.broker.purgatory import (
+    WHEN_WRITTEN,
+    FetchRoom,
+    ParkedFetchEntry,
+    PartitionWait,
+    PendingProduce,
+    Purgatory,
+    WaitingRoom,
+)
+from barnabas.formats.wire.generated.produce import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from barnabas.model.error_codes import ErrorCode
+
+
+def connection(number: int = 1) -> Connection:
+    return Connection(ConnectionId(number), "PLAINTEXT", "client", None)  # type: ignore[arg-type]
+
+
+class Producing:
+    """A purgatory and the produce answers that left it."""
+
+    def __init__(self) -> None:
+        self.deadlines = Deadlines()
+        self.answered: list[tuple[PendingProduce, int]] = []
+        self.purgatory = Purgatory(
+            self.deadlines, lambda produce, now_ms: self.answered.append((produce, now_ms))
+        )
+
+    def produce(self, *required: tuple[WaitingRoom, int], timeout_ms: int = 100) -> PendingProduce:
+        """Take a batch per room and write it; what waits for followers is parked at 0 ms."""
+        answers = [PartitionProduceResponse(index=i) for i, _ in enumerate(required)]
+        response = ProduceResponse(
+            responses=[TopicProduceResponse(name="t", partition_responses=answers)]
+        )
+        request = Request(connection(), 0, 0, 9, 1, None, 10)
+        pending = PendingProduce(request, response, timeout_ms)
+        for (room, offset), answer in zip(required, answers, strict=True):
+            self.purgatory.expect(room, pending, answer, offset)
+        for room, _ in required:
+            written, room.this_turn = room.this_turn, []
+            for wait in written:
+                if wait.required_offset == WHEN_WRITTEN:
+                    self.purgatory.settle(wait, 0, 0)
+                else:
+                    self.purgatory.park_produce(room, wait, 0)
+        return pending
+
+    def advance(self, room: WaitingRoom, high_watermark: int, now_ms: int = 5) -> int:
+        """The number of waits that were looked at."""
+        reached = room.take_reached(high_watermark)
+        for wait in reached:
+            self.purgatory.settle(wait, 0, now_ms)
+        return len(reached)
+
+
+def errors(pending: PendingProduce) -> list[int]:
+    return [p.error_code for t in pending.response.responses for p in t.partition_responses]
+
+
+def test_a_write_alone_is_enough_without_acks_from_all() -> None:
+    world = Producing()
+    pending = world.produce((WaitingRoom(), WHEN_WRITTEN))
+    assert world.answered == [(pending, 0)]
+    assert world.deadlines.next_ms() is None
+
+
+@behaviour("N7")
+def test_an_advance_touches_only_what_it_releases() -> None:
+    world, room = Producing(), WaitingRoom()
+    first, second = world.produce((room, 10)), world.produce((room, 20))
+    assert world.advance(room, 9) == 0
+    assert world.advance(room, 10) == 1
+    assert world.answered == [(first, 5)]
+    assert world.advance(room, 25) == 1
+    assert world.answered == [(first, 5), (second, 5)]
+    assert room.is_empty()
+
+
+def test_the_answer_leaves_with_its_last_partition() -> None:
+    world, one, two = Producing(), WaitingRoom(), WaitingRoom()
+    pending = world.produce((one, 5), (two, 7))
+    world.advance(one, 5)
+    assert world.answered == []
+    world.advance(two, 7)
+    assert world.answered == [(pending, 5)]
+    assert errors(pending) == [0, 0]
+
+
+def test_one_that_was_released_leaves_no_deadline_behind() -> None:
+    world, room = Producing(), WaitingRoom()
+    world.produce((room, 5))
+    assert world.deadlines.next_ms() == 100
+    world.advance(room, 5)
+    assert world.deadlines.next_ms() is None
+    assert world.purgatory.parked_produce_count == 0
+
+
+def test_time_is_over_for_the_partitions_that_are_open() -> None:
+    world, one, two = Producing(), WaitingRoom(), WaitingRoom()
+    pending = world.produce((one, 5), (two, 7))
+    world.advance(one, 5)
+    world.deadlines.run_due(100)
+    assert errors(pending) == [0, ErrorCode.REQUEST_TIMED_OUT]
+    assert world.answered == [(pending, 100)]
+    assert world.advance(two, 7) == 0
+
+
+def test_no_time_to_wait_is_a_timeout_at_once() -> None:
+    world = Producing()
+    pending = world.produce((WaitingRoom(), 5), timeout_ms=0)
+    assert errors(pending) == [ErrorCode.REQUEST_TIMED_OUT]
+    assert len(world.answered) == 1
+
+
+def test_answered_entries_do_not_pile_up_behind_a_watermark_that_stands_still() -> None:
+    world, room = Producing(), WaitingRoom()
+    for n in range(1000):
+        world.produce((room, 10 + n), timeout_ms=1)
+        world.deadlines.run_due(1)
+    assert len(room.produces) <= 65
+
+
+def test_all_who_wait_at_a_partition_are_told_when_it_is_lost() -> None:
+    world, room = Producing(), WaitingRoom()
+    late, early = world.produce((room, 20)), world.produce((room, 10))
+    waits = room.take_all()
+    assert [wait.required_offset for wait in waits] == [10, 20]
+    for wait in waits:
+        world.purgatory.settle(wait, ErrorCode.NOT_LEADER_OR_FOLLOWER, 7)
+    assert errors(early) == errors(late) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert room.is_empty()
+
+
+def test_a_wait_is_settled_once() -> None:
+    world, room = Producing(), WaitingRoom()
+    pending = world.produce((room, 10), (WaitingRoom(), 5))
+    wait = room.take_reached(10)[0]
+    world.purgatory.settle(wait, 0, 5)
+    world.purgatory.settle(wait, 6, 5)
+    assert errors(pending) == [0, 0]
+    assert world.answered == []
+
+
+def test_too_many_parked_produces_are_not_parked(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, room = Producing(), WaitingRoom()
+    monkeypatch.setattr("barnabas.broker.purgatory.PARKED_PRODUCES_MAX", 1)
+    world.produce((room, 10))
+    assert errors(world.produce((room, 11))) == [ErrorCode.REQUEST_TIMED_OUT]
+
+
+class Fetch:
+    """A parked fetch that has enough once it is told so."""
+
+    def __init__(self, of: Connection | None = None) -> None:
+        self.connection = of or connection()
+        self.has_enough = False
+        self.looked_at = 0
+        self.expired_ms = -1
+
+    def try_complete(self, now_ms: int) -> bool:
+        self.looked_at += 1
+        return self.has_enough
+
+    def expire(self, now_ms: int) -> None:
+        self.expired_ms = now_ms
+
+
+class Fetching:
+    def __init__(self) -> None:
+        self.deadlines = Deadlines()
+        self.purgatory = Purgatory(self.deadlines, lambda produce, now_ms: None)
+
+    def park(self, fetch: Fetch, *rooms: FetchRoom, when_ms: int = 500) -> ParkedFetchEntry:
+        entry = self.purgatory.park_fetch(fetch, list(rooms), when_ms)
+        assert entry is not None
+        return entry
+
+
+def test_a_fetch_leaves_all_its_rooms_when_one_of_them_moves() -> None:
+    world, one, two = Fetching(), WaitingRoom(), WaitingRoom()
+    fetch = Fetch()
+    world.park(fetch, one.at_log_end, two.at_high_watermark)
+    fetch.has_enough = True
+    world.purgatory.complete(list(two.at_high_watermark), 5)
+    assert one.is_empty()
+    assert two.is_empty()
+    assert world.purgatory.parked_fetch_count == 0
+    assert world.deadlines.next_ms() is None
+
+
+def test_a_fetch_that_wants_more_stays() -> None:
+    world, room = Fetching(), WaitingRoom()
+    fetch = Fetch()
+    entry = world.park(fetch, room.at_high_watermark)
+    world.purgatory.complete([entry], 5)
+    assert fetch.looked_at == 1
+    assert not room.is_empty()
+
+
+def test_a_fetch_is_answered_when_its_time_is_over() -> None:
+    world, room = Fetching(), WaitingRoom()
+    fetch = Fetch()
+    world.park(fetch, room.at_high_watermark)
+    world.deadlines.run_due(499)
+    assert fetch.expired_ms == -1
+    world.deadlines.run_due(500)
+    assert fetch.expired_ms == 500
+    assert room.is_empty()
+
+
+def test_nothing_waits_for_a_connection_that_is_gone() -> None:
+    world, room = Fetching(), WaitingRoom()
+    gone, there = connection(1), connection(2)
+    world.park(Fetch(gone), room.at_log_end)
+    world.park(Fetch(gone), room.at_log_end)
+    stays = world.park(Fetch(there), room.at_log_end)
+    world.purgatory.note_closed(gone)
+    assert list(room.at_log_end) == [stays]
+    world.purgatory.note_closed(gone)
+    assert world.purgatory.parked_fetch_count == 1
+
+
+def test_a_fetch_that_left_is_not_looked_at_again() -> None:
+    world, room = Fetching(), WaitingRoom()
+    fetch = Fetch()
+    entry = world.park(fetch, room.at_log_end)
+    world.purgatory.unpark(entry)
+    world.purgatory.complete([entry], 5)
+    world.purgatory.expire_fetch(entry, 5)
+    assert (fetch.looked_at, fetch.expired_ms) == (0, -1)
+
+
+def test_too_many_parked_fetches_are_not_parked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.broker.purgatory.PARKED_FETCHES_MAX", 1)
+    world, room = Fetching(), WaitingRoom()
+    world.park(Fetch(), room.at_log_end)
+    assert world.purgatory.park_fetch(Fetch(), [room.at_log_end], 5) is None
+
+
+def test_waits_of_one_offset_are_released_in_the_order_of_coming() -> None:
+    room = WaitingRoom()
+    produce = PendingProduce(None, ProduceResponse(), 1)  # type: ignore[arg-type]
+    waits = [PartitionWait(produce, PartitionProduceResponse(), room, 4) for _ in range(5)]
+    for wait in waits:
+        room.park(wait)
+    assert room.take_reached(4) == waits

@@ -51,6 +51,8 @@ IMPORTS = {
 TYPE_IMPORTS = {
     "mypy_extensions": "i16 i32 i64",
     "barnabas.formats.codec.records": "Cut Records",
+}
+MEANING_IMPORTS = {
     "barnabas.model.epochs": "BrokerEpoch ControllerEpoch LeaderEpoch PartitionEpoch",
     "barnabas.model.ids": "BrokerId ProducerId TopicId",
 }
@@ -129,7 +131,7 @@ def module_text(name: str, api) -> str:
         body += encoders_text(layout, struct)
         body += decoders_text(layout, struct)
     body += aliases_text(layout)
-    return f"{head_text(name, api, body)}\n\n{body.rstrip()}\n"
+    return f"{head_text(name, layout, body)}\n\n{body.rstrip()}\n"
 
 
 def aliases_text(layout) -> str:
@@ -145,9 +147,10 @@ def aliases_text(layout) -> str:
     return "\n".join(lines)
 
 
-def head_text(name: str, api, body: str) -> str:
+def head_text(name: str, layout, body: str) -> str:
     """Docstring and imports, of these only what the body uses."""
     words = set(re.findall(r"\w+", body))
+    api = layout.api
     lines = [
         f'"""{api.name}, versions {api.versions}: written from formats/wire/apis/{name}.py.',
         "",
@@ -161,9 +164,13 @@ def head_text(name: str, api, body: str) -> str:
     lines += [f"from typing import {', '.join(typing)}", ""]
     for module, names in IMPORTS.items():
         lines += import_lines(module, words & set(names.split()), "")
+    # The fields of a compiled NamedTuple need their types at run time.
+    needed = layout.value_meanings()
+    for module, names in MEANING_IMPORTS.items():
+        lines += import_lines(module, needed & set(names.split()), "")
     lines += ["", "if TYPE_CHECKING:"]
-    for module, names in TYPE_IMPORTS.items():
-        lines += import_lines(module, words & set(names.split()), "    ")
+    for module, names in {**TYPE_IMPORTS, **MEANING_IMPORTS}.items():
+        lines += import_lines(module, (words - needed) & set(names.split()), "    ")
     return "\n".join(lines)
 
 

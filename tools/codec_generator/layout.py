@@ -128,6 +128,12 @@ class ApiLayout:
         """The names of structs that are the type of a field itself."""
         return {f.type.name for s in self.structs for f in s.fields if isinstance(f.type, Struct)}
 
+    def value_meanings(self) -> set[str]:
+        """The types of barnabas.model that fields of those structs are read as."""
+        values = [struct for struct in self.structs if struct.name in self.value_structs()]
+        types = [f.type for s in values for f in s.fields]
+        return {t.meaning for t in types if isinstance(t, Scalar) and t.meaning is not None}
+
     def versions_of(self, struct: Struct) -> list[int]:
         """The versions in which the struct can be on the wire."""
         if struct in (self.api.request, self.api.response):

@@ -5,6 +5,9 @@ the value and the position behind it. Whatever the bytes are, the only exception
 and a count is held against the bytes that remain before anything is made room for.
 """
 
+# Native integers of one width become another without a word here; pyright checks the rest.
+# mypy: disable-error-code="arg-type,assignment"
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NoReturn

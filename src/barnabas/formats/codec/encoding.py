@@ -4,6 +4,9 @@ Hot: compiled by mypyc. "Compact" is the form of flexible versions: a length plu
 where zero is null; the plain form is a fixed-width length where -1 is null.
 """
 
+# Native integers of one width become another without a word here; pyright checks the rest.
+# mypy: disable-error-code="arg-type,assignment"
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NoReturn

@@ -163,10 +163,10 @@ class ZooKeeperMachine:
         outcome = self._tree.read(operation)
         if not operation.watch:
             return outcome
-        if isinstance(operation, GetChildren):
-            if outcome.is_ok:
-                self._watches.watch_children(session_id, operation.path)
-        elif outcome.is_ok or isinstance(operation, Exists):
+        awaits_creation = isinstance(operation, Exists) and outcome.error is StoreError.NO_NODE
+        if outcome.is_ok and isinstance(operation, GetChildren):
+            self._watches.watch_children(session_id, operation.path)
+        elif outcome.is_ok or awaits_creation:
             self._watches.watch_data(session_id, operation.path)
         return outcome
 

@@ -106,6 +106,8 @@ class Tree:
         return tuple(sorted(self._owned.get(session_id, ())))
 
     def read(self, operation: Read) -> Outcome:
+        if isinstance(operation, Exists) and "\0" in operation.path:
+            return Outcome(StoreError.BAD_ARGUMENTS)
         node = self._nodes.get(operation.path)
         if node is None:
             return Outcome(StoreError.NO_NODE)

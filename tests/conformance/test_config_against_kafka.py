@@ -4,8 +4,6 @@ import base64
 import random
 import subprocess
 
-from tests.tools import ROOT, java_command, need
-
 from barnabas.model.config import BrokerConfig, TopicConfig, check_topic_overrides
 from barnabas.model.config_definition import (
     Between,
@@ -20,6 +18,7 @@ from barnabas.model.config_definition import (
 from barnabas.model.config_keys import BROKER_KEYS, OUR_KEYS
 from barnabas.model.errors import ConfigRefused
 from barnabas.model.topic_config_keys import TOPIC_KEYS
+from tests.tools import ROOT, java_command, need
 
 SOURCE = ROOT / "tests" / "oracles" / "KafkaConfigs.java"
 

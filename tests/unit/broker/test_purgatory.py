@@ -1,7 +1,6 @@
 """Parked requests: released by what they wait for, by time, by a closed connection."""
 
 import pytest
-from tests.behaviours import behaviour
 
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.deadlines import Deadlines
@@ -21,6 +20,7 @@ from barnabas.formats.wire.generated.produce import (
     TopicProduceResponse,
 )
 from barnabas.model.error_codes import ErrorCode
+from tests.behaviours import behaviour
 
 
 def connection(number: int = 1) -> Connection:

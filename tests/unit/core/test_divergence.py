@@ -1,7 +1,6 @@
 """Where two logs part: the examples of KIP-101, KIP-279 and the recordings."""
 
 import pytest
-from tests.behaviours import behaviour
 
 from barnabas.core.replication.divergence import (
     UNDEFINED_EPOCH_END,
@@ -15,6 +14,7 @@ from barnabas.core.replication.divergence import (
     is_out_of_range,
     truncation_point,
 )
+from tests.behaviours import behaviour
 
 
 @behaviour("F19")

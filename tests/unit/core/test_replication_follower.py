@@ -1,7 +1,6 @@
 """The follower's side of a partition: every arrow of its table, and what errors do."""
 
 import pytest
-from tests.behaviours import behaviour
 
 from barnabas.core.replication.divergence import (
     EpochEnd,
@@ -17,6 +16,7 @@ from barnabas.model.epochs import LeaderEpoch
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID, BrokerId, TopicId
 from barnabas.model.invariant import InvariantViolated
+from tests.behaviours import behaviour
 
 TOPIC_ID = TopicId(b"\x01" * 16)
 

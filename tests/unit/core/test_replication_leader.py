@@ -1,13 +1,13 @@
 """The leader's side of a partition: watermark, isr changes, epochs."""
 
 import pytest
-from tests.behaviours import behaviour
 
 from barnabas.core.replication.isr import CommittedIsr, IsrChange, PendingExpansion, PendingShrink
 from barnabas.core.replication.leader import PartitionLeader
 from barnabas.model.epochs import LeaderEpoch, PartitionEpoch
 from barnabas.model.ids import BrokerId
 from barnabas.model.invariant import InvariantViolated
+from tests.behaviours import behaviour
 
 LAG_MAX_MS = 30_000
 

@@ -54,20 +54,27 @@ def compress_lz4(data: bytes, *, level: int | None, magic: int) -> bytes:
     parts = [FRAME_MAGIC, descriptor, _checksum_byte(checked)]
     for start in range(0, len(data), BLOCK_BYTES):
         block = data[start : start + BLOCK_BYTES]
-        if level is None:
-            packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
-        else:
-            packed = bytes(
-                cramjam.lz4.compress_block(
-                    block, mode="high_compression", compression=level, store_size=False
-                )
-            )
-        if len(packed) < len(block):
-            parts += (len(packed).to_bytes(4, "little"), packed)
-        else:
-            parts += ((len(block) | IS_STORED).to_bytes(4, "little"), block)
+        parts.append(_fast_block(block) if level is None else _slow_block(block, level))
     parts.append(END_MARK)
     return b"".join(parts)
+
+
+def _fast_block(block: bytes) -> bytes:
+    """The block after its length, stored when it cannot be compressed."""
+    packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+    if len(packed) < len(block):
+        return len(packed).to_bytes(4, "little") + packed
+    return (len(block) | IS_STORED).to_bytes(4, "little") + block
+
+
+def _slow_block(block: bytes, level: int) -> bytes:
+    """The same at a level of the slow compressor, which the library has for frames alone."""
+    compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+    compressor.compress(block)
+    frame = bytes(compressor.finish())
+    block_at = _read_header(frame, is_checksum_ignored=False).blocks_at
+    size_bytes = _read_length(frame, block_at) & ~IS_STORED
+    return frame[block_at : block_at + 4 + size_bytes]
 
 
 def decompress_lz4(data: bytes | memoryview, output: BoundedOutput, *, magic: int) -> None:

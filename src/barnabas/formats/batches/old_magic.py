@@ -131,6 +131,8 @@ def inner_messages(
     inner = list(messages_in(plain, 0, len(plain)))
     if not inner:
         raise CorruptBatch("a compressed message without messages inside")
+    if any(message.magic > 1 for message in inner):
+        raise CorruptBatch("a batch of magic 2 inside an older message")
     base_offset = 0
     if wrapper.magic == 1 and wrapper.offset != 0:
         # Some producers leave 0 in the wrapper: then the offsets inside are as they are.

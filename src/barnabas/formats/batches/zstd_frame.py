@@ -46,7 +46,8 @@ def decompress_zstd(data: bytes | memoryview, output: BoundedOutput) -> None:
             size_bytes = cramjam.zstd.decompress_into(data, target)
         except cramjam.DecompressionError as error:
             if target_bytes >= at_most:
-                raise CorruptBatch(f"zstd: {error}") from error
+                reason = f"{error}; {at_most} bytes are possible or allowed"
+                raise CorruptBatch(f"zstd: {reason}") from error
             target_bytes = min(at_most, target_bytes * TARGET_GROWTH)
             continue
         output.add(bytes(memoryview(target)[:size_bytes]))

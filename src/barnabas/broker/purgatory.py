@@ -37,11 +37,22 @@ _TIMED_OUT: Final = int(ErrorCode.REQUEST_TIMED_OUT)
 class PendingProduce:
     """A produce whose answer is not final yet."""
 
-    __slots__ = ("deadline", "request", "response", "timeout_ms", "waiting", "waiting_count")
+    __slots__ = (
+        "acks",
+        "deadline",
+        "request",
+        "response",
+        "timeout_ms",
+        "waiting",
+        "waiting_count",
+    )
 
-    def __init__(self, request: Request, response: ProduceResponse, timeout_ms: int) -> None:
+    def __init__(
+        self, request: Request, response: ProduceResponse, acks: int, timeout_ms: int
+    ) -> None:
         self.request = request
         self.response = response
+        self.acks: int = acks
         self.timeout_ms: int = timeout_ms
         self.waiting_count: int = 0
         """Partitions whose part of the answer is open; it is answered when none is left."""

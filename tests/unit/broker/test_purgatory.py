@@ -44,7 +44,7 @@ class Producing:
             responses=[TopicProduceResponse(name="t", partition_responses=answers)]
         )
         request = Request(connection(), 0, 0, 9, 1, None, 10)
-        pending = PendingProduce(request, response, timeout_ms)
+        pending = PendingProduce(request, response, -1, timeout_ms)
         for (room, offset), answer in zip(required, answers, strict=True):
             self.purgatory.expect(room, pending, answer, offset)
         for room, _ in required:
@@ -250,7 +250,7 @@ def test_too_many_parked_fetches_are_not_parked(monkeypatch: pytest.MonkeyPatch)
 
 def test_waits_of_one_offset_are_released_in_the_order_of_coming() -> None:
     room = WaitingRoom()
-    produce = PendingProduce(None, ProduceResponse(), 1)  # type: ignore[arg-type]
+    produce = PendingProduce(None, ProduceResponse(), -1, 1)  # type: ignore[arg-type]
     waits = [PartitionWait(produce, PartitionProduceResponse(), room, 4) for _ in range(5)]
     for wait in waits:
         room.park(wait)

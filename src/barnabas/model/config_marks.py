@@ -6,7 +6,7 @@ from typing import NamedTuple
 from barnabas.model.config import BrokerConfig
 from barnabas.model.config_definition import ConfigKey, Mark, default_of, parse, shown
 from barnabas.model.config_keys import BROKER_KEYS
-from barnabas.model.errors import ConfigRefused
+from barnabas.model.errors import SettingUnsupported
 
 _SECURITY = "security is not built yet, and a broker that only looked secure would be worse"
 _PLUG_IN = "names a Java class, which this broker cannot load"
@@ -65,12 +65,12 @@ def check_marks(settings: Mapping[str, str], accepted: Collection[str] = ()) -> 
             if not name.startswith(_REFUSED_OUTSIDE_THE_TABLE):
                 warnings.append(Warning(name, "is no key of Kafka's", nearest_key(name)))
             elif name not in accepted:
-                raise ConfigRefused(name, "[hidden]", _reason(name))
+                raise SettingUnsupported(name, "[hidden]", _reason(name))
             continue
         if key.mark is Mark.HONOURED or _asks_for_the_default(key, text):
             continue
         if key.mark is Mark.REFUSED and name not in accepted:
-            raise ConfigRefused(name, shown(key, text), _reason(name))
+            raise SettingUnsupported(name, shown(key, text), _reason(name))
         if key.mark is not Mark.HARMLESS:
             reason = "not honoured, as told" if key.mark is Mark.REFUSED else "not honoured yet"
             warnings.append(Warning(name, reason))
@@ -81,7 +81,7 @@ def check_protocols(config: BrokerConfig) -> None:
     """Refuse listeners that would promise encryption or authentication; no word overrides it."""
     for listener in config.listeners:
         if listener.security_protocol != "PLAINTEXT":
-            raise ConfigRefused(
+            raise SettingUnsupported(
                 "listeners", str(listener), f"{listener.security_protocol}: {_SECURITY}"
             )
 

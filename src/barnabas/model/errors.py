@@ -10,6 +10,7 @@ BarnabasError
 |- LogDirectoryRefused   a directory that is not ours to use: what was found, what was expected
 |- MetadataFileRefused   a metadata file that is not ours to use, damaged, or in use elsewhere
 `- ConfigRefused         a setting that cannot be honoured, with key, value and reason
+   `- SettingUnsupported one that Kafka would honour and this broker must not pass over
 
 Answers to clients are `ErrorCode` values, never exceptions; bugs are `InvariantViolated`.
 """
@@ -64,3 +65,7 @@ class ConfigRefused(BarnabasError):
         self.key = key
         self.value = value
         self.reason = reason
+
+
+class SettingUnsupported(ConfigRefused):
+    """A setting that Kafka would honour and this broker must not pass over in silence."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from barnabas.model.config import BrokerConfig
 from barnabas.model.config_definition import ConfigKey, Mark, default_of, parse, shown
 from barnabas.model.config_keys import BROKER_KEYS
-from barnabas.model.errors import SettingUnsupported
+from barnabas.model.errors import ConfigRefused, SettingUnsupported
 
 _SECURITY = "security is not built yet, and a broker that only looked secure would be worse"
 _PLUG_IN = "names a Java class, which this broker cannot load"
@@ -81,7 +81,7 @@ def check_protocols(config: BrokerConfig) -> None:
     """Refuse listeners that would promise encryption or authentication; no word overrides it."""
     for listener in config.listeners:
         if listener.security_protocol != "PLAINTEXT":
-            raise SettingUnsupported(
+            raise ConfigRefused(
                 "listeners", str(listener), f"{listener.security_protocol}: {_SECURITY}"
             )
 

@@ -1,4 +1,4 @@
-"""The sockets a broker listens on: opened before anything else is touched, or who holds the port."""
+"""The sockets a broker listens on, opened before anything else; or who holds the port."""
 
 import errno
 import os

@@ -1,0 +1,1 @@
+"""The controller's decisions: events and what the store said in, writes and requests out."""

@@ -1,0 +1,1 @@
+"""What the znodes add up to."""

@@ -7,9 +7,6 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.behaviours import behaviour
-from tests.oracles.zookeeper import ZooKeeperSession, running_zookeeper
-from tests.tools import need
 
 from barnabas.model.znode import (
     Check,
@@ -28,6 +25,9 @@ from barnabas.model.znode import (
 )
 from barnabas.zookeeper.machine import ZooKeeperMachine
 from barnabas.zookeeper.watches import FiredWatch
+from tests.behaviours import behaviour
+from tests.oracles.zookeeper import ZooKeeperSession, running_zookeeper
+from tests.tools import need
 
 SESSIONS = 3
 _runs = count()

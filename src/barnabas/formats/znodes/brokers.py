@@ -78,7 +78,7 @@ class BrokerRegistration:
         return cls(
             listeners=listeners,
             timestamp_ms=found.note_ms("timestamp"),
-            rack=found.text("rack") if "rack" in found else None,
+            rack=None if found.is_null("rack") else found.text("rack"),
             jmx_port=found.integer("jmx_port"),
             features=_features(found),
             version=version,
@@ -107,18 +107,21 @@ def _listeners(found: JsonObject) -> tuple[Listener, ...]:
                 f"{found.where}: found protocol {protocol!r} of listener {name}, expected one of "
                 f"{', '.join(SECURITY_PROTOCOLS)}"
             )
+        if any(listener.name == name for listener in listeners):
+            raise DecodeError(f"{found.where}: found listener {name} twice")
         listeners.append(Listener(name, match[2], int(match[3]), protocol))
     return tuple(listeners)
 
 
 def _features(found: JsonObject) -> dict[str, SupportedVersions]:
-    if "features" not in found:
+    if found.is_null("features"):
         return {}
     features = found.object("features")
     supported: dict[str, SupportedVersions] = {}
     for name in features.names():
         levels = features.object(name)
-        supported[name] = SupportedVersions(
-            levels.integer("min_version"), levels.integer("max_version")
-        )
+        lowest, highest = levels.integer("min_version"), levels.integer("max_version")
+        if not 0 <= lowest <= highest:
+            raise DecodeError(f"{levels.where}: found levels from {lowest} to {highest}")
+        supported[name] = SupportedVersions(lowest, highest)
     return supported

@@ -72,13 +72,14 @@ def config_to_bytes(config: Mapping[str, str]) -> bytes:
 
 
 def config_from_bytes(path: str, data: bytes | None) -> dict[str, str]:
-    """The settings of a config node; none when it has no data or no settings."""
-    if data is None:
+    """The settings of a config node; as in Kafka none when it holds anything but settings.
+
+    A setting whose value is not text is refused all the same.
+    """
+    try:
+        config = parse_object(path, data).object("config")
+    except DecodeError:
         return {}
-    found = parse_object(path, data)
-    if "config" not in found:
-        return {}
-    config = found.object("config")
     return {key: config.text(key) for key in config.names()}
 
 

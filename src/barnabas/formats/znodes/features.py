@@ -41,8 +41,10 @@ class FinalizedFeatures:
         if status not in (FeatureStatus.DISABLED, FeatureStatus.ENABLED):
             raise DecodeError(f"{path}: found status {status}, expected 0 or 1")
         levels: dict[str, int] = {}
-        if "features" in found:
-            features = found.object("features")
-            for name in features.names():
-                levels[name] = features.object(name).integer("max_version_level")
+        features = found.object("features")
+        for name in features.names():
+            level = features.object(name).integer("max_version_level")
+            if level < 1:
+                raise DecodeError(f"{path}: found level {level} of {name}, expected 1 or more")
+            levels[name] = level
         return cls(FeatureStatus(status), levels)

@@ -48,7 +48,12 @@ class JsonObject:
         self._members = members
 
     def __contains__(self, key: str) -> bool:
-        return self._members.get(key) is not None
+        """Whether the key is there, be it with null."""
+        return key in self._members
+
+    def is_null(self, key: str) -> bool:
+        """Whether the key is missing or there with null."""
+        return self._members.get(key) is None
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._members)

@@ -7,13 +7,17 @@ import random
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.event_stream import ConnectionRefused, EventStream
+from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.links import Links
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.metadata_session import MetadataSession
 from barnabas.broker.ports import ConnectionId, LinkId, MetadataStore, Transport, WallClock
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.router import Router
+from barnabas.broker.topic_configs import TopicConfigs
 from barnabas.model.config import BrokerConfig
+from barnabas.model.epochs import NO_EPOCH, BrokerEpoch
+from barnabas.model.ids import BrokerId
 from barnabas.model.znode import StoreEvent
 from barnabas.storage.disk import Disk, DiskJob
 
@@ -37,6 +41,11 @@ class Broker:
         self.wall_clock = wall_clock
         self.random = random_source
         self.now_ms = now_ms
+        self.broker_id = BrokerId(config.broker_id)
+        self.cluster_id = ""
+        """As /cluster/id says; empty until it is read."""
+        self.broker_epoch = BrokerEpoch(NO_EPOCH)
+        """The czxid of our registration; a control request meant for an earlier one is refused."""
         self.events = EventStream()
         self.deadlines = Deadlines()
         self.metadata = MetadataSession(store)
@@ -44,7 +53,11 @@ class Broker:
         self.router = Router(self)
         self.connections: dict[ConnectionId, Connection] = {}
         self.metadata_cache = MetadataCache()
+        self.topic_configs = TopicConfigs(self)
         self.replicas = Replicas(self)
+        self.fetch_sessions = FetchSessions(
+            config.max_incremental_fetch_session_cache_slots, random_source
+        )
 
     # -- inputs ------------------------------------------------------------------------------
 
@@ -67,6 +80,7 @@ class Broker:
         known = self.connections.pop(connection, None)
         if known is not None:
             known.note_closed()
+            self.replicas.note_closed(known)
 
     def on_link_open(self, link: LinkId, now_ms: int) -> None:
         self.now_ms = now_ms

@@ -73,7 +73,7 @@ class ControllerWorld:
     effects: list[Effect] = field(default_factory=list)
     stories: list[Story] = field(default_factory=list)
     silent: set[int] = field(default_factory=set)
-    """Brokers that get requests and do not answer."""
+    """Brokers that never answer a StopReplica; nothing else reaches them until they are gone."""
     stop_errors: dict[int, ErrorCode] = field(default_factory=dict)
     storage_errors: dict[int, set[TopicPartition]] = field(default_factory=dict)
     before_commit: Callable[[Sequence[ConditionalWrite]], None] | None = None
@@ -82,6 +82,7 @@ class ControllerWorld:
     def __post_init__(self) -> None:
         self._events: deque[ControllerEvent] = deque()
         self._sessions: dict[int, int] = {}
+        self._stuck: set[int] = set()
         self.client = self._open_session()
         self._us = self._open_session()
         for path in (*PERSISTENT_PATHS, CONTROLLER_EPOCH_PATH):
@@ -117,11 +118,17 @@ class ControllerWorld:
 
     def kill(self, broker_id: int) -> None:
         """A broker's session ends."""
+        self._stuck.discard(broker_id)
         applied = self.machine.close_session(self._sessions.pop(broker_id), 0)
         for fired in applied.fired:
             event = event_of_watch(fired.event.path)
             if fired.session_id == self._us and event is not None and event not in self._events:
                 self._events.append(event)
+
+    def bounce(self, broker_id: int) -> None:
+        """A broker's session ends and it is back before the controller looks."""
+        self.kill(broker_id)
+        self.register(broker_id)
 
     def create_topic(self, topic: str, *replicas: Sequence[int], topic_id: bytes = b"") -> None:
         """Write a topic's node, as any broker does to create it."""
@@ -147,6 +154,7 @@ class ControllerWorld:
         image = ClusterImage(wanted, outcome.stat.version)
         source = random.Random(wanted)
         self._events.clear()
+        self._stuck.clear()
         self.controller = Controller(self.settings, image, lambda: TopicId(source.randbytes(16)))
         self._events.append(ControllerElected())
         return self.controller
@@ -206,14 +214,15 @@ class ControllerWorld:
                 case OpenChannel() | CloseChannel():
                     pass
                 case SendLeaderAndIsr() | SendUpdateMetadata() | SendStopReplica():
-                    self.requests.append(effect)
-                    self._answer(effect)
+                    if effect.broker_id not in self._stuck:
+                        self.requests.append(effect)
+                        self._answer(effect)
 
     def _answer(self, request: ControlRequest) -> None:
         broker_id = request.broker_id
-        if broker_id in self.silent:
-            return
-        if isinstance(request, SendLeaderAndIsr):
+        if broker_id in self.silent and isinstance(request, SendStopReplica):
+            self._stuck.add(broker_id)
+        elif isinstance(request, SendLeaderAndIsr):
             failing = self.storage_errors.get(broker_id, set())
             errors = {
                 entry.partition: ErrorCode.KAFKA_STORAGE_ERROR

@@ -231,6 +231,10 @@ def admit(
         max_timestamp = wall_ms
     codec = header.compression_codec if rules.codec == KEEP_CODEC else rules.codec
     if codec != header.compression_codec or not summary.are_offsets_consecutive:
+        if header.is_transactional and header.producer_id < 0:
+            return _invalid("a transactional batch without a producer id")
+        if header.producer_id >= 0 and header.producer_epoch < 0:
+            return _invalid(f"producer {header.producer_id} without an epoch")
         data = rebuilt_batch(
             plain[plain_at:plain_end],
             header,

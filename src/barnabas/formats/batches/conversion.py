@@ -48,12 +48,14 @@ def admit_message_set(
         return refused
     codec = codec_of(outer[-1].codec_number)
     messages = outer
-    if codec is not CompressionCodec.NONE:
+    if codec is CompressionCodec.NONE:
+        refused = _check_bare(outer, rules, wall_ms)
+    else:
         try:
             messages = inner_messages(outer[0], limits=rules.limits)
         except CorruptBatch as error:
             return Rejection(ErrorCode.INVALID_RECORD, str(error))
-    refused = _check_messages(messages, outer[0], rules, wall_ms)
+        refused = _check_messages(messages, outer[0], rules, wall_ms)
     if refused is not None:
         return refused
     builder = BatchBuilder(
@@ -85,8 +87,17 @@ def _check_outer(outer: Sequence[OldMessage], rules: ProduceRules) -> Rejection 
         is_compressed = is_compressed or message.codec_number != CompressionCodec.NONE
     if is_compressed and len(outer) > 1:
         return Rejection(ErrorCode.INVALID_RECORD, "other messages beside a compressed one")
-    if any(message.magic != outer[0].magic for message in outer):
-        return Rejection(ErrorCode.INVALID_RECORD, "messages of different magic")
+    return None
+
+
+def _check_bare(outer: Sequence[OldMessage], rules: ProduceRules, wall_ms: int) -> Rejection | None:
+    """Every message that is in no wrapper is a batch of its own: the first bad one decides."""
+    for message in outer:
+        if message.magic != outer[0].magic:
+            return Rejection(ErrorCode.INVALID_RECORD, "messages of different magic")
+        refused = _check_messages((message,), message, rules, wall_ms)
+        if refused is not None:
+            return refused
     return None
 
 

@@ -49,6 +49,7 @@ LOG_APPEND_TIME_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
+KNOWN_ATTRIBUTES: Final = 0x7F
 
 CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
@@ -214,9 +215,10 @@ def with_timestamp_type(
 ) -> bytes:
     """A copy of the batch with this type and latest timestamp, and the checksum that follows.
 
-    Under LOG_APPEND_TIME the latest timestamp is that of all records.
+    Under LOG_APPEND_TIME the latest timestamp is that of all records. Attributes without a
+    meaning are dropped, as Kafka does here and nowhere else.
     """
-    attributes = header.attributes & ~LOG_APPEND_TIME_FLAG
+    attributes = header.attributes & KNOWN_ATTRIBUTES & ~LOG_APPEND_TIME_FLAG
     if timestamp_type == LOG_APPEND_TIME:
         attributes |= LOG_APPEND_TIME_FLAG
     writer = BytesWriter()

@@ -22,8 +22,8 @@ def rebuilt_batch(
     are_offsets_consecutive: bool,
 ) -> bytes:
     """The batch of `header` with its uncompressed records in `codec`, numbered 0, 1, 2 ..."""
-    if not are_offsets_consecutive:
-        plain = _renumbered(plain, header)
+    if not are_offsets_consecutive or header.timestamp_type == LOG_APPEND_TIME:
+        plain = _written_anew(plain, header)
     attributes = (header.attributes & TRANSACTIONAL_FLAG) | codec
     if timestamp_type == LOG_APPEND_TIME:
         attributes |= LOG_APPEND_TIME_FLAG
@@ -42,8 +42,11 @@ def rebuilt_batch(
     )
 
 
-def _renumbered(plain: bytes, header: BatchHeader) -> bytes:
-    """The same records with offset deltas 0, 1, 2 ..., as old clients failed to write them."""
+def _written_anew(plain: bytes, header: BatchHeader) -> bytes:
+    """The same records with offset deltas 0, 1, 2 ... and the timestamps that they are read with.
+
+    Not every client writes the first; a producer that claims LogAppendTime leaves others behind.
+    """
     builder = BatchBuilder(base_timestamp=header.base_timestamp)
     position = 0
     for _ in range(header.record_count):

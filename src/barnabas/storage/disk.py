@@ -2,12 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NewType, Protocol
+from typing import NamedTuple, NewType, Protocol
 
 FileId = NewType("FileId", int)
 """An open file of one Disk; never reused while a `FileSlice` of it is being sent."""
 
 Buffer = bytes | bytearray | memoryview
+
+
+class FileStatus(NamedTuple):
+    """What is known of a file without opening it."""
+
+    size_bytes: int
+    modified_ms: int
+    """Time of day of the last change, in milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,10 @@ class Disk(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
+    def status(self, path: str) -> FileStatus:
+        """Size and time of the last change; `FileMissing` when there is no such file."""
+        ...
+
     def is_symlink(self, path: str) -> bool: ...
 
     def list_directory(self, path: str) -> list[str]:
@@ -111,7 +123,7 @@ class Disk(Protocol):
         ...
 
     def lock(self, path: str) -> None:
-        """Take the exclusive lock file, held until `unlock`; `LogDirectoryRefused` names its holder."""
+        """Take the lock file until `unlock`; `LogDirectoryRefused` names who else holds it."""
         ...
 
     def unlock(self, path: str) -> None:

@@ -1,0 +1,29 @@
+"""What a log asks of whoever keeps it: the log manager, or a test."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from barnabas.model.errors import DiskError
+
+if TYPE_CHECKING:
+    from barnabas.storage.partition_log import PartitionLog
+
+
+class LogOwner(Protocol):
+    """Does what does not belong on the path of a produce or fetch; none of it may block."""
+
+    def on_log_work(self, log: "PartitionLog") -> None:
+        """There is something to flush or to write in the background."""
+        ...
+
+    def on_log_failed(self, log: "PartitionLog", error: DiskError) -> None:
+        """The disk refused something: the log's directory is lost."""
+        ...
+
+    def on_recovery_point_lowered(self, log: "PartitionLog") -> None:
+        """Records below the checkpointed recovery point are about to go: write it first."""
+        ...
+
+    def on_files_deleted(self, log: "PartitionLog", paths: Sequence[str]) -> None:
+        """Files were renamed; they are to be removed after the topic's delay."""
+        ...

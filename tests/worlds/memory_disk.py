@@ -1,0 +1,487 @@
+"""A Disk in memory that fails the n-th operation, tears it, loses power, or is full."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from barnabas.model.errors import (
+    DiskError,
+    DiskFull,
+    DiskLost,
+    FileMissing,
+    LogDirectoryRefused,
+)
+from barnabas.storage.disk import Buffer, DiskJob, FileId, FileStatus
+
+
+class Fault(Enum):
+    """What becomes of the operation that was chosen to fail."""
+
+    FAIL = "nothing is done and the operation is refused"
+    TEAR = "half of a write is done, then it is refused"
+    FULL = "half of a write is done, then there is no space"
+    POWER_CUT = "half of a write is done, then nothing works until the machine is restarted"
+
+
+class Node:
+    """A file's bytes as read now, and as they come back after a power loss."""
+
+    __slots__ = ("data", "modified_ms", "synced")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.synced = b""
+        self.modified_ms = 0
+
+
+class Directory:
+    """Names as listed now, and as they come back after a power loss."""
+
+    __slots__ = ("entries", "synced")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Node | Directory] = {}
+        self.synced: dict[str, Node | Directory] = {}
+
+
+class OpenFile:
+    __slots__ = ("holders", "node", "path")
+
+    def __init__(self, path: str, node: Node) -> None:
+        self.path = path
+        self.node = node
+        self.holders = 1
+
+
+class MemoryDisk:
+    """As strict as POSIX allows: a name is durable only once its directory was synced."""
+
+    def __init__(
+        self,
+        on_done: Callable[[DiskJob], None] | None = None,
+        capacity_bytes: int | None = None,
+    ) -> None:
+        self._root = Directory()
+        self._files: dict[FileId, OpenFile] = {}
+        self._next_file = 1
+        self._locks: list[str] = []
+        self._on_done = on_done
+        self.capacity_bytes = capacity_bytes
+        self.now_ms = 0
+        """Time of day that changed files get."""
+        self.jobs: list[DiskJob] = []
+        """Handed over and not yet run; `run_jobs` delivers them."""
+        self.operations = 0
+        """Changes asked for so far; the number a fault is planned at."""
+        self.trace: list[str] = []
+        self.reads = 0
+        self.bytes_read = 0
+        self._fault_at = -1
+        self._fault = Fault.FAIL
+        self.is_dead = False
+
+    # Faults
+
+    def plan(self, operation: int, fault: Fault) -> None:
+        """Let the change with this number, counted from the first one ever, end so."""
+        self._fault_at = operation
+        self._fault = fault
+
+    def cut_power(self, draw: random.Random | None = None) -> None:
+        """Lose what was not synced; with `draw`, any part of it may have reached the disk."""
+        self._files.clear()
+        self._locks.clear()
+        self.jobs.clear()
+        self._lose(self._root, draw)
+        self.is_dead = False
+        self._fault_at = -1
+
+    def kill_process(self) -> None:
+        """Lose what the process held; the page cache stays."""
+        self._files.clear()
+        self._locks.clear()
+        self.jobs.clear()
+        self.is_dead = False
+        self._fault_at = -1
+
+    def _lose(self, directory: Directory, draw: random.Random | None) -> None:
+        kept: dict[str, Node | Directory] = dict(directory.synced)
+        if draw is not None:
+            for name in sorted(set(directory.entries) | set(directory.synced)):
+                if draw.random() < 0.5:
+                    now = directory.entries.get(name)
+                    if now is None:
+                        kept.pop(name, None)
+                    else:
+                        kept[name] = now
+        directory.entries = dict(kept)
+        directory.synced = dict(kept)
+        for name in sorted(kept):
+            child = kept[name]
+            if isinstance(child, Directory):
+                self._lose(child, draw)
+                continue
+            data = child.synced
+            if draw is not None and draw.random() < 0.5:
+                data = _some_of(bytes(child.data), child.synced, draw)
+            child.data = bytearray(data)
+            child.synced = bytes(data)
+
+    def _change(self, what: str, path: str) -> Fault | None:
+        """Count one change; the fault it must end with, FAIL having been raised already."""
+        self._check_alive(path)
+        number = self.operations
+        self.operations += 1
+        self.trace.append(f"{what} {path}")
+        if number != self._fault_at:
+            return None
+        if self._fault is Fault.FAIL:
+            raise DiskLost(path, f"planned failure of operation {number}, {what}")
+        return self._fault
+
+    def _end_in(self, fault: Fault | None, path: str) -> None:
+        if fault is None:
+            return
+        if fault is Fault.POWER_CUT:
+            self.is_dead = True
+            raise DiskLost(path, "the power is gone")
+        if fault is Fault.FULL:
+            raise DiskFull(path, "planned: no space left")
+        raise DiskLost(path, "planned failure half-way")
+
+    def _check_alive(self, path: str) -> None:
+        if self.is_dead:
+            raise DiskLost(path, "the power is gone")
+
+    # Names
+
+    def _walk(self, path: str) -> Directory | None:
+        directory = self._root
+        for name in _names(path):
+            child = directory.entries.get(name)
+            if not isinstance(child, Directory):
+                return None
+            directory = child
+        return directory
+
+    def _parent(self, path: str) -> tuple[Directory, str]:
+        names = _names(path)
+        parent = self._walk("/".join(names[:-1]))
+        if parent is None:
+            raise FileMissing(path, "no such directory")
+        return parent, names[-1]
+
+    def _node(self, path: str) -> Node:
+        parent, name = self._parent(path)
+        node = parent.entries.get(name)
+        if node is None:
+            raise FileMissing(path, "no such file")
+        if isinstance(node, Directory):
+            raise DiskLost(path, "is a directory")
+        return node
+
+    # Open files
+
+    def open(self, path: str, *, create: bool = False) -> FileId:
+        self._check_alive(path)
+        parent, name = self._parent(path)
+        node = parent.entries.get(name)
+        if isinstance(node, Directory):
+            raise DiskLost(path, "is a directory")
+        if node is None:
+            if not create:
+                raise FileMissing(path, "no such file")
+            fault = self._change("create", path)
+            node = Node()
+            node.modified_ms = self.now_ms
+            parent.entries[name] = node
+            self._end_in(fault, path)
+        file = FileId(self._next_file)
+        self._next_file += 1
+        self._files[file] = OpenFile(path, node)
+        return file
+
+    def close(self, file: FileId) -> None:
+        self.release(file)
+
+    def retain(self, file: FileId) -> None:
+        self._files[file].holders += 1
+
+    def release(self, file: FileId) -> None:
+        opened = self._files.get(file)
+        if opened is None:
+            return
+        opened.holders -= 1
+        if opened.holders == 0:
+            del self._files[file]
+
+    @property
+    def open_count(self) -> int:
+        return len(self._files)
+
+    def _opened(self, file: FileId) -> OpenFile:
+        opened = self._files.get(file)
+        if opened is None:
+            raise DiskLost(f"file {file}", "it is not open")
+        return opened
+
+    def size(self, file: FileId) -> int:
+        return len(self._opened(file).node.data)
+
+    def append(self, file: FileId, parts: Sequence[Buffer]) -> None:
+        opened = self._opened(file)
+        self._write(opened, len(opened.node.data), b"".join(parts))
+
+    def write_at(self, file: FileId, position: int, data: Buffer) -> None:
+        self._write(self._opened(file), position, bytes(data))
+
+    def _write(self, opened: OpenFile, position: int, data: bytes) -> None:
+        fault = self._change(f"write {len(data)} at {position} of", opened.path)
+        node = opened.node
+        whole = len(data)
+        if fault is not None:
+            data = data[: whole // 2]
+        if self.capacity_bytes is not None:
+            growth = max(0, position + len(data) - len(node.data))
+            room = self.capacity_bytes - self.used_bytes()
+            if growth > room:
+                data = data[: max(0, len(data) - (growth - room))]
+        if position > len(node.data):
+            node.data.extend(bytes(position - len(node.data)))
+        node.data[position : position + len(data)] = data
+        node.modified_ms = self.now_ms
+        self._end_in(fault, opened.path)
+        if len(data) < whole:
+            raise DiskFull(opened.path, "no space left on device")
+
+    def read(self, file: FileId, position: int, size_bytes: int) -> bytes:
+        opened = self._opened(file)
+        self._check_alive(opened.path)
+        data = bytes(memoryview(opened.node.data)[position : position + size_bytes])
+        self.reads += 1
+        self.bytes_read += len(data)
+        return data
+
+    def read_into(self, file: FileId, position: int, target: memoryview) -> int:
+        data = self.read(file, position, len(target))
+        target[: len(data)] = data
+        return len(data)
+
+    def truncate(self, file: FileId, size_bytes: int) -> None:
+        opened = self._opened(file)
+        fault = self._change(f"truncate to {size_bytes}", opened.path)
+        data = opened.node.data
+        if size_bytes <= len(data):
+            del data[size_bytes:]
+        else:
+            data.extend(bytes(size_bytes - len(data)))
+        opened.node.modified_ms = self.now_ms
+        self._end_in(fault, opened.path)
+
+    def sync(self, file: FileId) -> None:
+        opened = self._opened(file)
+        fault = self._change("sync", opened.path)
+        if fault is None:
+            opened.node.synced = bytes(opened.node.data)
+        self._end_in(fault, opened.path)
+
+    # Whole files and directories
+
+    def read_file(self, path: str) -> bytes:
+        self._check_alive(path)
+        data = bytes(self._node(path).data)
+        self.reads += 1
+        self.bytes_read += len(data)
+        return data
+
+    def write_file(self, path: str, data: bytes) -> None:
+        temporary = path + ".tmp"
+        file = self.open(temporary, create=True)
+        self.truncate(file, 0)
+        self.append(file, (data,))
+        self.sync(file)
+        self.close(file)
+        self.rename(temporary, path)
+        self.sync_directory(path.rpartition("/")[0])
+
+    def exists(self, path: str) -> bool:
+        self._check_alive(path)
+        names = _names(path)
+        parent = self._walk("/".join(names[:-1]))
+        return parent is not None and (not names or names[-1] in parent.entries)
+
+    def status(self, path: str) -> FileStatus:
+        self._check_alive(path)
+        node = self._node(path)
+        return FileStatus(len(node.data), node.modified_ms)
+
+    def is_symlink(self, path: str) -> bool:
+        return False
+
+    def list_directory(self, path: str) -> list[str]:
+        self._check_alive(path)
+        directory = self._walk(path)
+        if directory is None:
+            raise FileMissing(path, "no such directory")
+        return sorted(
+            name + "/" if isinstance(child, Directory) else name
+            for name, child in directory.entries.items()
+        )
+
+    def make_directory(self, path: str) -> None:
+        self._check_alive(path)
+        directory = self._root
+        walked = ""
+        for name in _names(path):
+            walked = f"{walked}/{name}"
+            child = directory.entries.get(name)
+            if child is None:
+                fault = self._change("mkdir", walked)
+                child = Directory()
+                directory.entries[name] = child
+                self._end_in(fault, walked)
+            if not isinstance(child, Directory):
+                raise DiskLost(walked, "not a directory")
+            directory = child
+
+    def rename(self, source: str, target: str) -> None:
+        self._check_alive(source)
+        old_parent, old_name = self._parent(source)
+        child = old_parent.entries.get(old_name)
+        if child is None:
+            raise FileMissing(source, "no such file")
+        new_parent, new_name = self._parent(target)
+        fault = self._change(f"rename to {target}:", source)
+        del old_parent.entries[old_name]
+        new_parent.entries[new_name] = child
+        self._end_in(fault, source)
+
+    def remove_file(self, path: str) -> None:
+        self._check_alive(path)
+        self._node(path)
+        parent, name = self._parent(path)
+        fault = self._change("remove", path)
+        del parent.entries[name]
+        self._end_in(fault, path)
+
+    def remove_directory(self, path: str) -> None:
+        self._check_alive(path)
+        directory = self._walk(path)
+        if directory is None:
+            raise FileMissing(path, "no such directory")
+        for name in sorted(directory.entries):
+            if isinstance(directory.entries[name], Directory):
+                self.remove_directory(f"{path}/{name}")
+            else:
+                self.remove_file(f"{path}/{name}")
+        parent, name = self._parent(path)
+        fault = self._change("rmdir", path)
+        del parent.entries[name]
+        self._end_in(fault, path)
+
+    def sync_directory(self, path: str) -> None:
+        self._check_alive(path)
+        directory = self._walk(path)
+        if directory is None:
+            raise FileMissing(path, "no such directory")
+        fault = self._change("sync directory", path)
+        if fault is None:
+            directory.synced = dict(directory.entries)
+        self._end_in(fault, path)
+
+    def lock(self, path: str) -> None:
+        if path in self._locks:
+            raise LogDirectoryRefused(f"{path} is already locked by this process")
+        self.close(self.open(path, create=True))
+        self._locks.append(path)
+
+    def unlock(self, path: str) -> None:
+        self._locks.remove(path)
+        self.remove_file(path)
+
+    def free_bytes(self, path: str) -> int:
+        if self.capacity_bytes is None:
+            return 1 << 40
+        return self.capacity_bytes - self.used_bytes()
+
+    def used_bytes(self) -> int:
+        return _content_bytes(self._root)
+
+    # Jobs
+
+    def run(self, job: DiskJob) -> None:
+        self.jobs.append(job)
+
+    def run_jobs(self) -> int:
+        """Do the work handed over so far and deliver it; how many jobs there were."""
+        jobs = self.jobs
+        self.jobs = []
+        for job in jobs:
+            try:
+                job.result = job.work()
+            except DiskError as error:
+                job.error = error
+            if self._on_done is not None:
+                self._on_done(job)
+            else:
+                job.done(job)
+        return len(jobs)
+
+    # What tests look at
+
+    def snapshot(self, path: str) -> dict[str, bytes]:
+        """Every file below `path` with its content, by its path from there."""
+        directory = self._walk(path)
+        found: dict[str, bytes] = {}
+        if directory is not None:
+            _collect(directory, "", found)
+        return found
+
+    def place(self, path: str, data: bytes) -> None:
+        """Put a durable file there, as if it had always been."""
+        names = _names(path)
+        directory = self._root
+        for name in names[:-1]:
+            child = directory.entries.setdefault(name, Directory())
+            directory.synced[name] = child
+            assert isinstance(child, Directory)
+            directory = child
+        node = Node()
+        node.data = bytearray(data)
+        node.synced = bytes(data)
+        node.modified_ms = self.now_ms
+        directory.entries[names[-1]] = node
+        directory.synced[names[-1]] = node
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name]
+
+
+def _some_of(data: bytes, synced: bytes, draw: random.Random) -> bytes:
+    """What a disk may show of writes it was never asked to keep."""
+    if data[: len(synced)] != synced:
+        return data if draw.random() < 0.5 else synced
+    reached = draw.randint(len(synced), len(data))
+    kept = data[:reached]
+    if draw.random() < 0.3:
+        kept += bytes(len(data) - reached)
+    return kept
+
+
+def _content_bytes(directory: Directory) -> int:
+    total = 0
+    for child in directory.entries.values():
+        total += _content_bytes(child) if isinstance(child, Directory) else len(child.data)
+    return total
+
+
+def _collect(directory: Directory, prefix: str, found: dict[str, bytes]) -> None:
+    for name in sorted(directory.entries):
+        child = directory.entries[name]
+        if isinstance(child, Directory):
+            _collect(child, f"{prefix}{name}/", found)
+        else:
+            found[prefix + name] = bytes(child.data)

@@ -52,6 +52,25 @@ class RequestFailed:
     bug: Exception
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerStarted:
+    """The broker is registered and takes requests; `broker_id` may have been generated."""
+
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStopped:
+    """A clean stop is complete: nothing is left to write, the process may end."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFailed:
+    """The broker cannot go on; the process ends without a clean stop."""
+
+    error: Exception
+
+
 class EventStream:
     """Hands every event to every reader, in order; a reader decides what to keep."""
 

@@ -61,7 +61,7 @@ class _Peer:
 
 
 class SocketTransport:
-    """Sockets of one broker on one loop.
+    """Sockets of one broker on one loop; `broker` is set before the loop runs.
 
     `touch` is called whenever the broker was told something, so that the turn gets its end.
     """
@@ -69,7 +69,6 @@ class SocketTransport:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        broker: BrokerInputs,
         touch: Callable[[], None],
         *,
         frame_bytes_max: int,
@@ -77,7 +76,7 @@ class SocketTransport:
         idle_ms_max: int,
     ) -> None:
         self.loop = loop
-        self.broker = broker
+        self.broker: BrokerInputs
         self.touch = touch
         self.now_ms = monotonic_ms()
         self._buffers = TransferBuffers()
@@ -96,9 +95,8 @@ class SocketTransport:
     # -- listening ---------------------------------------------------------------------------
 
     def listen(self, listener: str, sock: socket.socket) -> None:
-        """Accept on a bound socket in the name of a listener."""
+        """Accept on a listening socket in the name of a listener."""
         sock.setblocking(False)
-        sock.listen(1024)
         self._listening.append(sock)
         self.loop.add_reader(sock.fileno(), self._accept, listener, sock)
 

@@ -2,4 +2,6 @@
 
 from barnabas import compiled
 
+__version__ = "0.1.0"
+
 compiled.install()

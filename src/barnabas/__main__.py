@@ -3,6 +3,7 @@
 import sys
 from importlib import import_module
 
+from barnabas import __version__
 from barnabas.node.output import EXIT_OK, EXIT_USAGE, ProgramError, report, say
 
 PROGRAMS = {
@@ -18,9 +19,7 @@ def main() -> int:
         print_programs()
         return EXIT_OK
     if arguments[0] == "--version":
-        from importlib.metadata import version
-
-        say(f"barnabas {version('barnabas')}")
+        say(f"barnabas {__version__}")
         return EXIT_OK
     program = PROGRAMS.get(arguments[0])
     if program is None:

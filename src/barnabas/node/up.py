@@ -5,10 +5,10 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from importlib.metadata import version
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
+from barnabas import __version__
 from barnabas.formats.properties import Setting
 from barnabas.model.config_keys import BROKER_KEYS
 from barnabas.node.arguments import Arguments
@@ -56,10 +56,7 @@ def _serve(directory: Path, port: int, brokers: int, is_verbose: bool, began: fl
         [_layer(departures), _layer(broker_settings(directory, 1, port))], ()
     )
     count = "1 broker" if brokers == 1 else f"{brokers} brokers"
-    say(
-        f"  barnabas {version('barnabas')}   {count}, embedded metadata store,"
-        f" data in {_tilde(directory)}"
-    )
+    say(f"  barnabas {__version__}   {count}, embedded metadata store, data in {_tilde(directory)}")
     different = [
         f"{name}={text} ({BROKER_KEYS[name].default})"
         for name, text in departures.items()
@@ -69,13 +66,11 @@ def _serve(directory: Path, port: int, brokers: int, is_verbose: bool, began: fl
 
     def say_started(broker_id: int) -> None:
         address = f"{HOST}:{process.config.listeners[0].port}"
-        say(
-            f"  broker {broker_id}  {address}   ready  {time.monotonic() - began:.2f} s   controller"
-        )
+        seconds = time.monotonic() - began
+        say(f"  broker {broker_id}  {address}   ready  {seconds:.2f} s")
         say(f"  try       kcat -b {address} -L")
-        say(
-            f"            echo hello | kcat -b {address} -t hello -P && kcat -b {address} -t hello -C"
-        )
+        say(f"            echo hello | kcat -b {address} -P -t hello")
+        say(f"            kcat -b {address} -C -t hello")
         say("  stop      Ctrl-C (data kept)      wipe: barnabas up --fresh")
 
     process = BrokerProcess(settings.config, say_started, is_verbose=is_verbose)
@@ -132,7 +127,7 @@ def wipe(directory: Path, brokers: int) -> None:
 
 
 @contextlib.contextmanager
-def _held(directory: Path) -> Iterator[None]:
+def _held(directory: Path) -> Generator[None]:
     """Hold the directory as the only `up` that uses it."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -169,13 +164,9 @@ def _tilde(path: Path) -> str:
 
 def _parser() -> Arguments:
     parser = Arguments("barnabas up", "Run a broker to try things on; Ctrl-C stops it.")
-    parser.add_argument(
-        "--dir", help=f"where the data lives (default: {_tilde(default_directory())})"
-    )
+    parser.add_argument("--dir", help=f"for the data; default: {_tilde(default_directory())}")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="default: %(default)s")
     parser.add_argument("--brokers", type=int, default=1, help="how many; 1 for now")
-    parser.add_argument(
-        "--fresh", action="store_true", help="remove the data of earlier runs first"
-    )
+    parser.add_argument("--fresh", action="store_true", help="remove what earlier runs left")
     parser.add_argument("--verbose", action="store_true", help="write every event to stderr")
     return parser

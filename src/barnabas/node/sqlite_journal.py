@@ -67,15 +67,17 @@ class SqliteJournal:
 
         `MetadataFileRefused` when another process has it, when it is not ours or not sound.
         """
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = _LockFile(path)
+        path = path.absolute()
         try:
-            connection = _connect(path)
-            try:
-                image = _load(connection, path)
-            except BaseException:
-                connection.close()
-                raise
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = _LockFile(path)
+        except OSError as error:
+            raise _refused(path, error) from error
+        try:
+            connection, image = _open_locked(path)
+        except OSError as error:
+            lock.release()
+            raise _refused(path, error) from error
         except BaseException:
             lock.release()
             raise
@@ -158,6 +160,19 @@ class _LockFile:
         os.close(self._descriptor)
 
 
+def _open_locked(path: Path) -> tuple[sqlite3.Connection, Image]:
+    is_new = not path.exists()
+    connection = _connect(path)
+    try:
+        image = _load(connection, path)
+        if is_new:
+            _sync_directories(path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection, image
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     """Open the file, ours by its header, with what makes a commit survive a loss of power."""
     _check_header(path)
@@ -186,6 +201,16 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _sync_directories(path: Path) -> None:
+    """Make the name of a new file durable, and that of its directory, which may be new too."""
+    for directory in (path.parent, path.parent.parent):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _check_header(path: Path) -> None:
@@ -274,19 +299,22 @@ def _commit(connection: sqlite3.Connection, group: Sequence[Transaction]) -> Non
 
 
 def _row(written: NodeWritten) -> tuple[object, ...]:
-    fields = (written.path, *written.node)
-    return (*fields, zlib.crc32(repr(fields).encode("utf-8")))
+    """The columns of a node, the last a checksum of the others."""
+    path, node = written
+    numbers = ",".join(str(number) for number in node[1:])
+    described = f"{path},{numbers},{'null' if node.data is None else 'data'}".encode()
+    return (path, *node, zlib.crc32(described, zlib.crc32(node.data or b"")))
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:
     return connection.execute(query).fetchone()[0]
 
 
-def _refused(path: Path, error: sqlite3.Error) -> MetadataFileRefused:
+def _refused(path: Path, error: sqlite3.Error | OSError) -> MetadataFileRefused:
     return MetadataFileRefused(f"{path} cannot be used as a metadata file: {error}")
 
 
 def _disk_error(path: Path, error: sqlite3.Error) -> DiskError:
-    if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
         return DiskFull(str(path), "no space for a metadata transaction")
     return DiskLost(str(path), f"a metadata transaction could not be committed: {error}")

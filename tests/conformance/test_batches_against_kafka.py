@@ -358,9 +358,14 @@ def _produced() -> Iterable[tuple[int, bytes]]:
 def _is_our_word_for(theirs: str, ours: str) -> bool:
     """Where Kafka tells the client that the server failed, we say that the batch is bad.
 
-    So it is when a stream cannot be decompressed or lengths lead out of its buffers.
+    So it is when a stream cannot be decompressed, lengths lead out of its buffers, or a batch
+    would have to be built anew that could not have been built in the first place.
     """
-    return theirs == "UNKNOWN_SERVER_ERROR" and ours in ("INVALID_RECORD", "CORRUPT_MESSAGE")
+    return theirs == "UNKNOWN_SERVER_ERROR" and ours in (
+        "INVALID_RECORD",
+        "CORRUPT_MESSAGE",
+        "INVALID_TIMESTAMP",
+    )
 
 
 def _compare(requests: Sequence[tuple[int, str, bytes]]) -> dict[str, int]:

@@ -167,7 +167,7 @@ public class RecordBatches {
         } catch (RecordValidationException e) {
             return Errors.forException(e.invalidException()) + " "
                 + e.recordErrors().stream().map(error -> "" + error.batchIndex).collect(Collectors.joining(","));
-        } catch (Exception e) {
+        } catch (Throwable e) {
             return Errors.forException(e).toString();
         }
     }

@@ -25,8 +25,8 @@ from barnabas.formats.batches.header import (
 )
 from barnabas.formats.batches.reader import plain_records
 from barnabas.formats.batches.record_checks import (
-    EARLIEST,
-    LATEST,
+    LARGEST_INT64,
+    SMALLEST_INT64,
     RecordsSummary,
     check_records,
 )
@@ -42,7 +42,8 @@ SMALLEST_LENGTH: Final = 14
 ZSTD: Final = 4
 KEEP_CODEC: Final = -1
 """compression.type=producer: the log keeps the producer's codec."""
-UNBOUNDED_MS: Final = 0x7FFF_FFFF_FFFF_FFFF
+UNBOUNDED_MS: Final = LARGEST_INT64
+"""message.timestamp.before.max.ms and message.timestamp.after.max.ms when not set."""
 
 
 class Rejection:
@@ -69,6 +70,7 @@ class ProduceRules:
         "codec",
         "codec_level",
         "is_log_append_time",
+        "is_time_bounded",
         "limits",
         "max_message_bytes",
         "needs_keys",
@@ -97,6 +99,10 @@ class ProduceRules:
         self.is_log_append_time: bool = is_log_append_time
         self.timestamp_before_max_ms: int = timestamp_before_max_ms
         self.timestamp_after_max_ms: int = timestamp_after_max_ms
+        self.is_time_bounded: bool = not is_log_append_time and (
+            timestamp_before_max_ms != UNBOUNDED_MS or timestamp_after_max_ms != UNBOUNDED_MS
+        )
+        """Whether there is anything to compare timestamps with."""
         self.needs_keys: bool = needs_keys
         """cleanup.policy contains compact."""
         self.limits: DecompressionLimits = limits
@@ -207,7 +213,8 @@ def admit(
     Decompresses a compressed batch, within the limits of the rules: a large one belongs on a
     worker, which nothing here prevents.
     """
-    earliest, latest = timestamp_bounds(rules, wall_ms)
+    is_time_bounded = rules.is_time_bounded
+    earliest, latest = timestamp_bounds(rules, wall_ms) if is_time_bounded else (0, 0)
     plain = data
     plain_at = start + HEADER_SIZE
     plain_end = start + header.size_bytes
@@ -215,7 +222,14 @@ def admit(
         if header.compression_codec != 0:
             plain, plain_at, plain_end = plain_records(data, header, start, limits=rules.limits)
         summary = check_records(
-            plain, plain_at, plain_end, header.record_count, header.base_timestamp, earliest, latest
+            plain,
+            plain_at,
+            plain_end,
+            header.record_count,
+            header.base_timestamp,
+            is_time_bounded,
+            earliest,
+            latest,
         )
     except CorruptBatch as error:
         return _invalid(str(error))
@@ -233,6 +247,8 @@ def admit(
     if codec != header.compression_codec or not summary.are_offsets_consecutive:
         if header.is_transactional and header.producer_id < 0:
             return _invalid("a transactional batch without a producer id")
+        if summary.min_timestamp < NO_TIMESTAMP:
+            return Rejection(ErrorCode.INVALID_TIMESTAMP, "a timestamp before 1970")
         if header.producer_id >= 0 and header.producer_epoch < 0:
             return _invalid(f"producer {header.producer_id} without an epoch")
         data = rebuilt_batch(
@@ -257,14 +273,12 @@ def admit(
 
 
 def timestamp_bounds(rules: ProduceRules, wall_ms: int) -> tuple[int, int]:
-    """The earliest and latest timestamp that a record may carry."""
-    if rules.is_log_append_time:
-        return EARLIEST, LATEST
-    earliest = EARLIEST
-    if rules.timestamp_before_max_ms < LATEST:
+    """The earliest and latest timestamp that a record may carry; both inclusive."""
+    earliest = SMALLEST_INT64
+    if rules.timestamp_before_max_ms != UNBOUNDED_MS:
         earliest = wall_ms - rules.timestamp_before_max_ms
-    latest = LATEST
-    if rules.timestamp_after_max_ms < LATEST:
+    latest = LARGEST_INT64
+    if rules.timestamp_after_max_ms != UNBOUNDED_MS:
         latest = wall_ms + rules.timestamp_after_max_ms
     return earliest, latest
 
@@ -278,7 +292,7 @@ def check_summary(
     if header.timestamp_type == LOG_APPEND_TIME:
         # All records have the batch's timestamp, which a producer should not have set so.
         has_time = header.max_timestamp != NO_TIMESTAMP and not rules.is_log_append_time
-        is_inside = earliest <= header.max_timestamp <= latest
+        is_inside = not rules.is_time_bounded or earliest <= header.max_timestamp <= latest
         out_of_time = [] if has_time and is_inside else list(range(header.record_count))
     if not keyless and not out_of_time:
         return None

@@ -128,7 +128,8 @@ def _is_in_time(
     message: OldMessage, outer: OldMessage, rules: ProduceRules, earliest: int, latest: int
 ) -> bool:
     if not rules.is_log_append_time and message.timestamp != NO_TIMESTAMP:
-        return earliest <= message.timestamp <= latest
+        # A batch is always built for it, and there is none for a time before 1970.
+        return max(0, earliest) <= message.timestamp <= latest
     return outer.timestamp_type != LOG_APPEND_TIME
 
 

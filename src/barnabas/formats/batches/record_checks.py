@@ -17,19 +17,27 @@ from typing import Final
 from barnabas.model.errors import CorruptBatch
 
 NO_TIMESTAMP: Final = -1
-EARLIEST: Final = -0x4000_0000_0000_0000
-LATEST: Final = 0x3FFF_FFFF_FFFF_FFFF
-"""Bounds that no timestamp crosses, for a caller that has none."""
+SMALLEST_INT64: Final = -0x8000_0000_0000_0000
+LARGEST_INT64: Final = 0x7FFF_FFFF_FFFF_FFFF
 SMALLEST_RECORD_BYTES: Final = 7
 
 
 class RecordsSummary:
     """What a walk over all records found; what it found wrong is listed by record index."""
 
-    __slots__ = ("are_offsets_consecutive", "keyless", "max_timestamp", "out_of_time")
+    __slots__ = (
+        "are_offsets_consecutive",
+        "keyless",
+        "max_timestamp",
+        "min_timestamp",
+        "out_of_time",
+    )
 
     def __init__(self) -> None:
         self.max_timestamp: int = NO_TIMESTAMP
+        """The latest, but no earlier than NO_TIMESTAMP."""
+        self.min_timestamp: int = NO_TIMESTAMP
+        """The earliest, but no later than NO_TIMESTAMP: what is below that is no time."""
         self.are_offsets_consecutive: bool = True
         """Whether the n-th record has offset delta n, as every producer writes it."""
         self.keyless: list[int] = []
@@ -120,14 +128,19 @@ def check_records(
     end: int,
     count: int,
     base_timestamp: int,
+    is_time_bounded: bool,
     earliest: int,
     latest: int,
 ) -> RecordsSummary:
-    """Walk `count` records that fill data[start:end]; `CorruptBatch` unless they do exactly."""
+    """Walk `count` records that fill data[start:end]; `CorruptBatch` unless they do exactly.
+
+    Only with `is_time_bounded` must timestamps be from `earliest` to `latest`.
+    """
     summary = RecordsSummary()
     if count < 0 or count * SMALLEST_RECORD_BYTES > end - start:
         raise CorruptBatch(f"{count} records cannot be in {end - start} bytes")
     max_timestamp = NO_TIMESTAMP
+    min_timestamp = NO_TIMESTAMP
     position = start
     index = 0
     while index < count:
@@ -153,10 +166,19 @@ def check_records(
         timestamp = base_timestamp + delta
         if timestamp > max_timestamp:
             max_timestamp = timestamp
-        if (timestamp < earliest or timestamp > latest) and timestamp != NO_TIMESTAMP:
+        if timestamp < min_timestamp:
+            min_timestamp = timestamp
+        if (
+            is_time_bounded
+            and (timestamp < earliest or timestamp > latest)
+            and timestamp != NO_TIMESTAMP
+        ):
             summary.out_of_time.append(index)
         index += 1
     if position != end:
         raise CorruptBatch("bytes are left after the last record of a batch")
+    if max_timestamp > LARGEST_INT64 or min_timestamp < SMALLEST_INT64:
+        raise CorruptBatch("a timestamp does not fit 64 bits")
     summary.max_timestamp = max_timestamp
+    summary.min_timestamp = min_timestamp
     return summary

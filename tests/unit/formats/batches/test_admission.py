@@ -206,9 +206,8 @@ def test_a_compacted_topic_names_the_records_without_a_key() -> None:
 def test_timestamps_are_held_to_both_bounds() -> None:
     bounded = rules(timestamp_before_max_ms=1000, timestamp_after_max_ms=2000)
 
-    def at(*offsets_ms: int, keyless: bool = False) -> AdmittedBatch | Rejection | None:
-        key = None if keyless else b"k"
-        batch = build_batch([Record(0, NOW_MS + offset, key, b"v") for offset in offsets_ms])
+    def at(*offsets_ms: int) -> AdmittedBatch | Rejection | None:
+        batch = build_batch([Record(0, NOW_MS + offset, b"k", b"v") for offset in offsets_ms])
         return produce(batch, topic=bounded, wall_ms=NOW_MS)
 
     assert isinstance(at(-1000, 0, 2000), AdmittedBatch)
@@ -220,7 +219,7 @@ def test_timestamps_are_held_to_both_bounds() -> None:
     assert [index for index, _ in late.record_errors] == [0]
     timeless = build_batch([Record(0, -1, b"k", b"v")])
     assert answer(timeless, topic=bounded) is ErrorCode.NONE
-    bounded.is_log_append_time = True
+    bounded = rules(timestamp_before_max_ms=1000, is_log_append_time=True)
     assert isinstance(at(-5000, 5000), AdmittedBatch)
 
 
@@ -296,6 +295,15 @@ def test_offset_deltas_out_of_order_are_put_right(codec: CompressionCodec) -> No
     assert read_batch(whole, 0, len(whole)) == renumbered(RECORDS, 0)
     if codec is CompressionCodec.NONE:
         assert whole == BATCH
+
+
+def test_times_before_1970_are_kept_but_not_built_anew() -> None:
+    early = changed(changed(BATCH, 27, "q", -(2**63)), 35, "q", -1)
+    result = taken(early)
+    assert result.data[result.start :][: len(early)] == early
+    assert answer(early, topic=rules(codec=3)) is ErrorCode.INVALID_TIMESTAMP
+    too_late = changed(BATCH, 27, "q", 2**63 - 2)
+    assert answer(too_late) is ErrorCode.INVALID_RECORD
 
 
 def test_a_bomb_is_an_invalid_record() -> None:

@@ -1,0 +1,1 @@
+"""Hypothesis strategies for values of the formats."""

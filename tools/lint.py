@@ -1,6 +1,6 @@
 """Everything that reads the sources without running them; every check runs, whatever failed.
 
-    ./run lint
+./run lint
 """
 
 import subprocess

@@ -1,7 +1,7 @@
 """Writes requirements/*.txt: every dependency with its version and hashes, and no registry's name.
 
-    ./run lock            after a change of pyproject.toml or requirements/*.in
-    ./run lock --upgrade  to move to the newest versions
+./run lock            after a change of pyproject.toml or requirements/*.in
+./run lock --upgrade  to move to the newest versions
 """
 
 import subprocess

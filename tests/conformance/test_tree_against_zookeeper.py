@@ -241,7 +241,6 @@ def test_losing_the_election_multi_is_answered_as_zookeeper_does(zookeeper_port:
     pair.close()
 
 
-@behaviour("N3")
 def test_a_silent_session_expires_and_its_nodes_go(zookeeper_port: int) -> None:
     silent = ZooKeeperSession(zookeeper_port, timeout_ms=400)
     watcher = ZooKeeperSession(zookeeper_port)

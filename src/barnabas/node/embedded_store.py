@@ -17,7 +17,7 @@ from barnabas.model.znode import (
     StoreEvent,
 )
 from barnabas.node.sqlite_journal import SqliteJournal
-from barnabas.zookeeper.journal import Image, Transaction
+from barnabas.zookeeper.journal import Image, Journal, Transaction
 from barnabas.zookeeper.machine import Applied, ZooKeeperMachine
 
 FILE_NAME = "metadata.sqlite"
@@ -34,6 +34,16 @@ class Post(Protocol):
     """Runs a callback on the loop's thread, soon; callable from any thread."""
 
     def __call__(self, callback: Callable[..., object], /, *arguments: object) -> object: ...
+
+
+class CommittingJournal(Journal, Protocol):
+    """A journal that says when it has committed, or that it cannot; see `SqliteJournal`."""
+
+    def start(
+        self, on_durable: Callable[[int], None], on_failed: Callable[[DiskError], None]
+    ) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class _Told(NamedTuple):
@@ -53,7 +63,7 @@ class EmbeddedStore:
 
     def __init__(
         self,
-        journal: SqliteJournal,
+        journal: CommittingJournal,
         image: Image,
         *,
         post: Post,

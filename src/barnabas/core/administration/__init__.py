@@ -1,0 +1,1 @@
+"""What any broker decides for a client about topics and their settings."""

@@ -45,9 +45,10 @@ def plan_expansion(
         return Refused(
             ErrorCode.INVALID_PARTITIONS, f"Topic already has {len(existing)} partitions."
         )
-    if 0 not in existing:
+    if 0 not in existing or not existing[0].replicas:
         return Refused(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"'{wish.topic}' has partitions but not its first"
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"'{wish.topic}' has partitions but not replicas of its first",
         )
     first_replicas = existing[0].replicas
     if wish.assignments is not None:

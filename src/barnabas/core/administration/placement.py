@@ -27,7 +27,7 @@ class Place(NamedTuple):
 class Start(NamedTuple):
     """Where the round begins for a topic that has partitions already (M6)."""
 
-    index: int
+    place: int
     partition: int
 
 
@@ -65,8 +65,8 @@ def assign_replicas(
             ErrorCode.UNKNOWN_SERVER_ERROR, "some brokers have a rack and some have none"
         )
     ordered = list(places) if None in racks else alternate_racks(places)
-    index = source.randrange(len(ordered)) if start is None else start.index
-    shift = source.randrange(len(ordered)) if start is None else start.index
+    index = source.randrange(len(ordered)) if start is None else start.place
+    shift = source.randrange(len(ordered)) if start is None else start.place
     first_partition = 0 if start is None else max(0, start.partition)
     assigned: Assigned = {}
     for partition in range(first_partition, first_partition + partitions):

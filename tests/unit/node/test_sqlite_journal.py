@@ -12,7 +12,7 @@ import pytest
 from barnabas.model.errors import DiskFull, MetadataFileRefused
 from barnabas.node.sqlite_journal import SqliteJournal
 from barnabas.zookeeper.journal import Image
-from tests.unit.node.metadata_history import History
+from tests.worlds.metadata_history import History
 
 WAIT_SECONDS = 20
 STEPS = 40
@@ -69,6 +69,16 @@ def test_what_was_committed_is_there_again(tmp_path: Path) -> None:
     assert reopened(path) == history.image
     assert history.image.sessions
     assert any(written.node.ephemeral_owner for written in history.image.nodes)
+
+
+def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
+    journal, _ = SqliteJournal.open(tmp_path / "metadata.sqlite")
+    settings = [
+        journal._connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("journal_mode", "synchronous", "locking_mode")
+    ]
+    assert settings == ["wal", 2, "exclusive"]
+    journal.close()
 
 
 def test_an_empty_store_is_a_root(tmp_path: Path) -> None:

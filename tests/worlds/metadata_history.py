@@ -16,6 +16,8 @@ class History:
         self.machine = ZooKeeperMachine(image)
         self.images = {image.last_zxid: image}
         self.session_id = 0
+        self.was_applied = False
+        """Whether the newest request was done."""
         self._draw = draw
         self._wall_ms = 0
 
@@ -55,6 +57,7 @@ class History:
             self.session_id, operations, is_multi=True, now_ms=0, wall_ms=self._wall_ms
         )
         self._remember()
+        self.was_applied = all(outcome.is_ok for outcome in applied.outcomes)
         return applied.transactions
 
     def _remember(self) -> None:

@@ -146,7 +146,7 @@ class PartitionFollower:
         """Give the partition up until the controller speaks again."""
         self._cross(FollowerState.FAILED)
 
-    def note_error(self, error: ErrorCode, asked_epoch: int, until_ms: int) -> None:
+    def note_error(self, error: int, asked_epoch: int, until_ms: int) -> None:
         """The leader refused: fenced in our own epoch is final, all else passes (F20)."""
         if error == ErrorCode.FENCED_LEADER_EPOCH and asked_epoch == self.leader_epoch:
             self.note_failed()

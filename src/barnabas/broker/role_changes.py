@@ -1,0 +1,194 @@
+"""A LeaderAndIsr carried out: who leads, who follows, and what each partition is answered.
+
+First every partition is judged by its epochs and id (L5-L9). For those that are to change, the
+settings of new topics are read and missing logs are made; then leaders are made before followers,
+because a leader is waited for (L10). Fetching stops before a role changes and starts after it, so
+that nothing of the old leader reaches the log any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.broker.partition import Partition, PartitionState
+from barnabas.model.error_codes import ErrorCode
+from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
+from barnabas.storage.log_manager import LogCreated, NewLog
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+class ToldPartition(NamedTuple):
+    """One entry of a LeaderAndIsr."""
+
+    topic_partition: TopicPartition
+    topic_id: TopicId
+    state: PartitionState
+
+
+class RoleChange:
+    """One LeaderAndIsr from its judging to its answer; `errors` grows to hold every partition."""
+
+    def __init__(
+        self, broker: Broker, told: list[ToldPartition], done: Callable[[int], None]
+    ) -> None:
+        self._broker = broker
+        self._told = told
+        self._done = done
+        self.errors: dict[TopicPartition, ErrorCode] = {}
+        self._leaders: list[tuple[Partition, ToldPartition]] = []
+        self._followers: list[tuple[Partition, ToldPartition]] = []
+        self._new_ids: list[tuple[TopicPartition, TopicId]] = []
+        """Followed partitions whose topic id came or went without a new epoch (L9)."""
+
+    def begin(self, now_ms: int) -> None:
+        """Judge every partition, then fetch what the changes need."""
+        for told in self._told:
+            self._judge(told)
+        topics = [
+            told.topic_partition.topic
+            for partition, told in self._leaders + self._followers
+            if partition.log is None
+        ]
+        self._broker.topic_configs.load(topics, self._on_configs, now_ms)
+
+    # -- judging -----------------------------------------------------------------------------
+
+    def _judge(self, told: ToldPartition) -> None:
+        key, state = told.topic_partition, told.state
+        replicas = self._broker.replicas
+        partition = replicas.find(key.topic, key.partition)
+        if partition is not None and partition.is_offline:
+            self.errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
+            return
+        known_id = NO_TOPIC_ID if partition is None else partition.topic_id
+        if NO_TOPIC_ID not in (told.topic_id, known_id) and told.topic_id != known_id:
+            self.errors[key] = ErrorCode.INCONSISTENT_TOPIC_ID
+            return
+        known_epoch = -1 if partition is None else partition.leader_epoch
+        if state.leader_epoch < known_epoch:
+            self.errors[key] = ErrorCode.STALE_CONTROLLER_EPOCH
+        elif partition is not None and state.leader_epoch == known_epoch:
+            self.errors[key] = self._judge_known_epoch(partition, told)
+        elif self._broker.broker_id not in state.replicas:
+            self.errors[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            self.errors[key] = ErrorCode.NONE
+            self._accept(partition or replicas.host(key), told)
+
+    def _judge_known_epoch(self, partition: Partition, told: ToldPartition) -> ErrorCode:
+        """Nothing but a topic id may be new in an epoch that is known (L9)."""
+        is_followed = told.state.leader != self._broker.broker_id
+        known_id = partition.topic_id
+        if told.topic_id != NO_TOPIC_ID and known_id == NO_TOPIC_ID:
+            if partition.log is not None:
+                partition.log.set_topic_id(told.topic_id)
+            if is_followed:
+                self._new_ids.append((told.topic_partition, told.topic_id))
+            return ErrorCode.NONE
+        if told.topic_id == NO_TOPIC_ID and known_id != NO_TOPIC_ID and is_followed:
+            self._new_ids.append((told.topic_partition, NO_TOPIC_ID))
+            return ErrorCode.NONE
+        return ErrorCode.STALE_CONTROLLER_EPOCH
+
+    def _accept(self, partition: Partition, told: ToldPartition) -> None:
+        state = told.state
+        if state.leader == self._broker.broker_id:
+            if state.partition_epoch >= partition.partition_epoch:
+                self._leaders.append((partition, told))
+        elif not self._broker.metadata_cache.is_alive(state.leader):
+            # Nobody to follow: the log is made, so that its watermark is checkpointed, and the
+            # epoch is not noted, so that the same one is new when it comes with a leader (L18).
+            self._followers.append((partition, told))
+        elif state.partition_epoch >= partition.partition_epoch:
+            self._followers.append((partition, told))
+
+    # -- logs --------------------------------------------------------------------------------
+
+    def _on_configs(self, could_read: bool, now_ms: int) -> None:
+        """The settings of the topics are known; with the store away no log is made (L16)."""
+        if not could_read:
+            self._drop_without_log()
+            self._carry_out(now_ms)
+            return
+        wanted = [
+            NewLog(
+                told.topic_partition,
+                told.topic_id,
+                self._broker.topic_configs.config(told.topic_partition.topic),
+                told.state.is_new,
+            )
+            for partition, told in self._leaders + self._followers
+            if partition.log is None
+        ]
+        self._broker.logs.create(wanted, self._on_logs, now_ms)
+
+    def _on_logs(self, created: list[LogCreated], now_ms: int) -> None:
+        for outcome in created:
+            key = outcome.topic_partition
+            partition = self._broker.replicas.find(key.topic, key.partition)
+            if partition is None:
+                continue
+            if outcome.log is not None:
+                partition.attach_log(outcome.log)
+            else:
+                self.errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
+                self._broker.replicas.take_offline(partition, outcome.reason, now_ms)
+        self._drop_without_log()
+        self._carry_out(now_ms)
+
+    def _drop_without_log(self) -> None:
+        """A partition without a log takes no role, and a new one is not hosted."""
+        for partition, _ in self._leaders + self._followers:
+            if partition.log is None and not partition.is_offline:
+                self._broker.replicas.release(partition)
+        self._leaders = [entry for entry in self._leaders if entry[0].log is not None]
+        self._followers = [entry for entry in self._followers if entry[0].log is not None]
+
+    # -- roles -------------------------------------------------------------------------------
+
+    def _carry_out(self, now_ms: int) -> None:
+        for partition, told in self._leaders + self._followers:
+            self._broker.replicas.write_out(partition, now_ms)
+            log = partition.log
+            if log is not None and told.topic_id != NO_TOPIC_ID and log.topic_id == NO_TOPIC_ID:
+                log.set_topic_id(told.topic_id)
+        self._make_leaders(now_ms)
+        self._make_followers(now_ms)
+        fetchers = self._broker.fetchers
+        for topic_partition, topic_id in self._new_ids:
+            fetchers.update_topic_id(topic_partition, topic_id)
+        fetchers.close_idle()
+        self._done(now_ms)
+
+    def _make_leaders(self, now_ms: int) -> None:
+        broker = self._broker
+        leaders = [entry for entry in self._leaders if not entry[0].is_offline]
+        broker.fetchers.stop([partition.topic_partition for partition, _ in leaders], now_ms)
+        for partition, told in leaders:
+            has_moved = partition.become_leader(
+                told.state,
+                broker.broker_id,
+                broker.metadata_cache,
+                broker.config.replica_lag_time_max_ms,
+                now_ms,
+            )
+            if has_moved:
+                broker.replicas.note_watermark_moved(partition, now_ms)
+
+    def _make_followers(self, now_ms: int) -> None:
+        """Refuse produce first, stop fetching, answer those who wait, fetch anew (L20)."""
+        broker = self._broker
+        moved: list[tuple[Partition, TopicId]] = []
+        for partition, told in self._followers:
+            if partition.is_offline or not broker.metadata_cache.is_alive(told.state.leader):
+                continue
+            if partition.become_follower(told.state):
+                moved.append((partition, told.topic_id))
+        broker.fetchers.stop([partition.topic_partition for partition, _ in moved], now_ms)
+        for partition, _ in moved:
+            broker.replicas.dismiss(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
+        if not broker.is_stopping:
+            broker.fetchers.follow(moved, now_ms)

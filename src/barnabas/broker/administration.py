@@ -1,0 +1,396 @@
+"""Topics as clients ask for them: what is written to the store, and when they get their answer.
+
+Any broker writes what it is asked for; the controller sees the znodes and does the rest. A client
+that gave time waits until this broker has been told by the controller that it was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from barnabas.broker.metadata_waits import MetadataWaits
+from barnabas.core.administration.creation import (
+    Surroundings,
+    TopicPlan,
+    TopicWish,
+    plan_creation,
+)
+from barnabas.core.administration.expansion import GrowthWish, plan_expansion, unknown_topic
+from barnabas.core.administration.placement import Assigned, Place
+from barnabas.core.administration.refusals import Refused
+from barnabas.core.administration.topic_ids import new_uuid
+from barnabas.core.administration.topic_names import is_valid_topic_name
+from barnabas.formats.znodes.admin import DELETE_TOPICS_PATH, delete_topic_path
+from barnabas.formats.znodes.configs import config_path, config_to_bytes, topic_entity
+from barnabas.formats.znodes.controller import CONTROLLER_PATH
+from barnabas.formats.znodes.topics import TOPICS_PATH, TopicAssignment, topic_path
+from barnabas.model.error_codes import ErrorCode
+from barnabas.model.errors import DecodeError
+from barnabas.model.ids import NO_TOPIC_ID, TopicId
+from barnabas.model.partition import NO_LEADER, ReplicaAssignment
+from barnabas.model.znode import (
+    ANY_VERSION,
+    Check,
+    Create,
+    Exists,
+    GetChildren,
+    GetData,
+    SetData,
+    StoreAnswer,
+    StoreError,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.metadata_cache import CacheUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class TopicAnswer:
+    """What became of one topic; with the plan when it was written or could have been."""
+
+    error: ErrorCode
+    message: str | None = None
+    plan: TopicPlan | None = None
+    topic_id: TopicId = NO_TOPIC_ID
+
+
+Answers = dict[str, TopicAnswer]
+Answered = Callable[[Answers, int], None]
+"""Takes the answers by topic, and the time."""
+OnCreated = Callable[[dict[str, ErrorCode], int], None]
+
+_LOST = frozenset({StoreError.CONNECTION_LOSS, StoreError.SESSION_EXPIRED})
+"""The store may have done it or not: the client learns no more than that time is over."""
+
+
+class Administration:
+    """Creates, grows and deletes topics in the store, and answers when the cluster knows."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._waits = MetadataWaits(broker.deadlines)
+        self._being_created: dict[str, None] = {}
+        """Topics of automatic creations under way: nobody else starts one (C9)."""
+        broker.metadata_cache.on_update(self._on_metadata)
+
+    # -- creation ----------------------------------------------------------------------------
+
+    def create_topics(
+        self,
+        wishes: Sequence[TopicWish],
+        *,
+        is_validation: bool,
+        timeout_ms: int,
+        then: Answered,
+    ) -> None:
+        """Write the topics that may be created; `then` comes when they have leaders (C14)."""
+
+        def on_read(answer: StoreAnswer, now_ms: int) -> None:
+            if not answer.is_ok:
+                then({wish.name: _failed(answer) for wish in wishes}, now_ms)
+                return
+            topics, marked = (frozenset(outcome.children) for outcome in answer.outcomes)
+            answers = self._plan(wishes, topics, marked)
+            if is_validation:
+                then(answers, now_ms)
+            else:
+                self._write_topics(answers, timeout_ms, then, now_ms)
+
+        self._broker.metadata.submit(
+            [GetChildren(TOPICS_PATH), GetChildren(DELETE_TOPICS_PATH)], on_read
+        )
+
+    def create_automatically(self, topics: Sequence[str], on_created: OnCreated) -> None:
+        """Create topics that a client asked the metadata of; the error to tell for each (C9)."""
+        errors: dict[str, ErrorCode] = {}
+        wanted: list[str] = []
+        for topic in topics:
+            if not is_valid_topic_name(topic):
+                errors[topic] = ErrorCode.INVALID_TOPIC_EXCEPTION
+            elif topic in self._being_created:
+                errors[topic] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                errors[topic] = ErrorCode.LEADER_NOT_AVAILABLE
+                wanted.append(topic)
+        if not wanted:
+            on_created(errors, self._broker.now_ms)
+            return
+        self._being_created.update(dict.fromkeys(wanted))
+
+        def on_written(answers: Answers, now_ms: int) -> None:
+            for topic in wanted:
+                self._being_created.pop(topic, None)
+                error = answers[topic].error
+                if error not in (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.REQUEST_TIMED_OUT):
+                    errors[topic] = error
+            on_created(errors, now_ms)
+
+        wishes = [TopicWish(topic) for topic in wanted]
+        self.create_topics(wishes, is_validation=False, timeout_ms=0, then=on_written)
+
+    def _plan(
+        self, wishes: Sequence[TopicWish], topics: frozenset[str], marked: frozenset[str]
+    ) -> Answers:
+        broker = self._broker
+        stored = dict.fromkeys(sorted(topics))
+        known = frozenset(broker.metadata_cache.topic_names())
+        answers: Answers = {}
+        for wish in wishes:
+            around = Surroundings(
+                places=self._places(),
+                default_partitions=broker.config.num_partitions,
+                default_replication_factor=broker.config.default_replication_factor,
+                known_topics=known,
+                stored_topics=stored,
+                marked_topics=marked,
+            )
+            plan = plan_creation(wish, around, broker.random)
+            if isinstance(plan, Refused):
+                answers[wish.name] = TopicAnswer(plan.error, plan.message)
+            else:
+                answers[wish.name] = TopicAnswer(ErrorCode.NONE, plan=plan)
+                stored[wish.name] = None
+        return answers
+
+    def _write_topics(self, answers: Answers, timeout_ms: int, then: Answered, now_ms: int) -> None:
+        plans = [answer.plan for answer in answers.values() if answer.plan is not None]
+        partitions = {plan.name: sorted(plan.assigned) for plan in plans}
+        pending = dict.fromkeys(plan.name for plan in plans)
+
+        def has_leaders(topic: str) -> bool:
+            states = [self._broker.metadata_cache.partition(topic, n) for n in partitions[topic]]
+            return all(state is not None and state.leader != NO_LEADER for state in states)
+
+        def on_topic(name: str, answer: TopicAnswer, written_ms: int) -> None:
+            answers[name] = answer
+            del pending[name]
+            if not pending:
+                self._wait(answers, has_leaders, timeout_ms, then, written_ms)
+
+        if not plans:
+            then(answers, now_ms)
+        for plan in plans:
+            self._write_topic(plan, on_topic)
+
+    def _write_topic(self, plan: TopicPlan, then: Callable[[str, TopicAnswer, int], None]) -> None:
+        """The settings first, then the replicas: from then on the topic exists (C13)."""
+        metadata = self._broker.metadata
+        path = config_path(topic_entity(plan.name))
+        data = config_to_bytes(plan.configs)
+        topic_id = TopicId(new_uuid(self._broker.random))
+        replicas = {one: ReplicaAssignment(given) for one, given in plan.assigned.items()}
+        content = TopicAssignment(topic_id, replicas).to_bytes()
+
+        def on_config(answer: StoreAnswer, now_ms: int) -> None:
+            if answer.outcomes[0].error is StoreError.NODE_EXISTS:
+                # Left behind by a creation that was cut short, or set before the topic was made.
+                metadata.submit(
+                    [Check(CONTROLLER_PATH, ANY_VERSION), SetData(path, data)],
+                    on_config_set,
+                    is_multi=True,
+                )
+            else:
+                on_config_set(answer, now_ms)
+
+        def on_config_set(answer: StoreAnswer, now_ms: int) -> None:
+            if answer.is_ok:
+                metadata.submit([Create(topic_path(plan.name), content)], on_topic)
+            else:
+                then(plan.name, _failed(answer), now_ms)
+
+        def on_topic(answer: StoreAnswer, now_ms: int) -> None:
+            if answer.is_ok:
+                then(plan.name, TopicAnswer(ErrorCode.NONE, None, plan, topic_id), now_ms)
+            elif answer.outcomes[0].error is StoreError.NODE_EXISTS:
+                message = f"Topic '{plan.name}' already exists."
+                then(plan.name, TopicAnswer(ErrorCode.TOPIC_ALREADY_EXISTS, message), now_ms)
+            else:
+                then(plan.name, _failed(answer), now_ms)
+
+        metadata.submit([Create(path, data)], on_config)
+
+    # -- growth ------------------------------------------------------------------------------
+
+    def grow_topics(
+        self,
+        wishes: Sequence[GrowthWish],
+        *,
+        is_validation: bool,
+        timeout_ms: int,
+        then: Answered,
+        now_ms: int,
+    ) -> None:
+        """Add partitions to topics; `then` comes when the new ones have leaders (M10)."""
+        counts = {wish.topic: wish.count for wish in wishes}
+        answers: Answers = {}
+        pending = dict.fromkeys(counts)
+
+        def has_leaders(topic: str) -> bool:
+            cache = self._broker.metadata_cache
+            states = [cache.partition(topic, number) for number in range(counts[topic])]
+            return all(state is not None and state.leader != NO_LEADER for state in states)
+
+        def on_topic(topic: str, answer: TopicAnswer, written_ms: int) -> None:
+            answers[topic] = answer
+            del pending[topic]
+            if pending:
+                return
+            if is_validation:
+                then(answers, written_ms)
+            else:
+                self._wait(answers, has_leaders, timeout_ms, then, written_ms)
+
+        if not wishes:
+            then(answers, now_ms)
+        for wish in wishes:
+            self._grow_topic(wish, is_validation, on_topic)
+
+    def _grow_topic(
+        self,
+        wish: GrowthWish,
+        is_validation: bool,
+        then: Callable[[str, TopicAnswer, int], None],
+    ) -> None:
+        """Read a topic, write it with its new partitions; again when it changed between (M7)."""
+        metadata = self._broker.metadata
+        path = topic_path(wish.topic)
+
+        def on_read(answer: StoreAnswer, now_ms: int) -> None:
+            found = _read_topic(path, answer)
+            if isinstance(found, TopicAnswer):
+                if answer.outcomes[0].error is StoreError.NO_NODE:
+                    refused = unknown_topic(wish.topic)
+                    found = TopicAnswer(refused.error, refused.message)
+                then(wish.topic, found, now_ms)
+                return
+            assignment, version = found
+            added = plan_expansion(wish, assignment.partitions, self._places(), self._broker.random)
+            if isinstance(added, Refused):
+                then(wish.topic, TopicAnswer(added.error, added.message), now_ms)
+            elif is_validation:
+                then(wish.topic, TopicAnswer(ErrorCode.NONE), now_ms)
+            else:
+                content = _grown(assignment, added).to_bytes()
+                metadata.submit([SetData(path, content, version)], on_written)
+
+        def on_written(answer: StoreAnswer, now_ms: int) -> None:
+            if answer.outcomes[0].error is StoreError.BAD_VERSION:
+                metadata.submit([GetData(path)], on_read)
+            else:
+                then(wish.topic, _failed(answer), now_ms)
+
+        metadata.submit([GetData(path)], on_read)
+
+    # -- deletion ----------------------------------------------------------------------------
+
+    def delete_topics(
+        self, topics: Sequence[str], *, timeout_ms: int, then: Answered, now_ms: int
+    ) -> None:
+        """Mark topics to be deleted; `then` comes when they have left the metadata (D3, D17)."""
+        answers: Answers = {}
+        pending = dict.fromkeys(topics)
+
+        def is_gone(topic: str) -> bool:
+            return self._broker.metadata_cache.topic(topic) is None
+
+        def on_topic(topic: str, answer: TopicAnswer, marked_ms: int) -> None:
+            answers[topic] = answer
+            del pending[topic]
+            if not pending:
+                self._wait(answers, is_gone, timeout_ms, then, marked_ms)
+
+        if not topics:
+            then(answers, now_ms)
+        for topic in dict.fromkeys(topics):
+            self._mark_topic(topic, on_topic)
+
+    def _mark_topic(self, topic: str, then: Callable[[str, TopicAnswer, int], None]) -> None:
+        metadata = self._broker.metadata
+
+        def on_looked(answer: StoreAnswer, now_ms: int) -> None:
+            if answer.is_ok:
+                metadata.submit([Create(delete_topic_path(topic))], on_marked)
+            elif answer.outcomes[0].error is StoreError.NO_NODE:
+                then(topic, TopicAnswer(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), now_ms)
+            else:
+                then(topic, _failed(answer), now_ms)
+
+        def on_marked(answer: StoreAnswer, now_ms: int) -> None:
+            if answer.outcomes[0].error is StoreError.NODE_EXISTS:
+                then(topic, TopicAnswer(ErrorCode.NONE), now_ms)
+            else:
+                then(topic, _failed(answer), now_ms)
+
+        metadata.submit([Exists(topic_path(topic))], on_looked)
+
+    # -- what they share ---------------------------------------------------------------------
+
+    def _places(self) -> list[Place]:
+        """The brokers that may get replicas: those this broker knows to be live."""
+        live = self._broker.metadata_cache.live_brokers()
+        return [Place(broker.broker_id, broker.rack) for broker in live]
+
+    def _wait(
+        self,
+        answers: Answers,
+        is_done: Callable[[str], bool],
+        timeout_ms: int,
+        then: Answered,
+        now_ms: int,
+    ) -> None:
+        """Answer when everything that was written is done; who gave no time does not wait."""
+        accepted = [topic for topic, one in answers.items() if one.error is ErrorCode.NONE]
+
+        def on_waited(unfinished: Sequence[str], waited_ms: int) -> None:
+            for topic in unfinished:
+                known = answers[topic]
+                answers[topic] = TopicAnswer(
+                    ErrorCode.REQUEST_TIMED_OUT, None, known.plan, known.topic_id
+                )
+            then(answers, waited_ms)
+
+        if timeout_ms <= 0:
+            on_waited(accepted, now_ms)
+        else:
+            self._waits.wait(accepted, is_done, timeout_ms, on_waited, now_ms)
+
+    def _on_metadata(self, update: CacheUpdate, now_ms: int) -> None:
+        self._waits.note_updated(update.topics, now_ms)
+
+
+def _failed(answer: StoreAnswer) -> TopicAnswer:
+    """The answer for what the store said of a write: done, or why not."""
+    errors = [
+        outcome.error
+        for outcome in answer.outcomes
+        if outcome.error not in (StoreError.OK, StoreError.RUNTIME_INCONSISTENCY)
+    ]
+    if not errors:
+        return TopicAnswer(ErrorCode.NONE)
+    if errors[0] in _LOST:
+        return TopicAnswer(ErrorCode.REQUEST_TIMED_OUT)
+    return TopicAnswer(
+        ErrorCode.UNKNOWN_SERVER_ERROR, f"the metadata store refused: {errors[0].name}"
+    )
+
+
+def _read_topic(path: str, answer: StoreAnswer) -> tuple[TopicAssignment, int] | TopicAnswer:
+    """A topic's content and version, or the answer for one that cannot be read."""
+    outcome = answer.outcomes[0]
+    if not outcome.is_ok or outcome.stat is None:
+        return _failed(answer)
+    try:
+        return TopicAssignment.from_bytes(path, outcome.data), outcome.stat.version
+    except DecodeError as problem:
+        return TopicAnswer(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem))
+
+
+def _grown(assignment: TopicAssignment, added: Assigned) -> TopicAssignment:
+    """The topic with its new partitions; its id and its old ones stay as they are."""
+    new: Mapping[int, ReplicaAssignment] = {
+        partition: ReplicaAssignment(replicas) for partition, replicas in added.items()
+    }
+    return TopicAssignment(assignment.topic_id, {**assignment.partitions, **new})

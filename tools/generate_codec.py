@@ -32,7 +32,7 @@ IMPORTS = {
         "BytesWriter read_i16_be read_i32_be read_i64_be write_i16_be write_i32_be write_i64_be"
     ),
     "barnabas.formats.codec.decoding": (
-        "check_unknown_tags read_bytes read_compact_bytes read_compact_count"
+        "check_unknown_tags no_items read_bytes read_compact_bytes read_compact_count"
         " read_compact_nullable_bytes read_compact_nullable_records read_compact_nullable_string"
         " read_compact_string read_compact_string_items read_count read_int8 read_int32_items"
         " read_int64_items read_nullable_bytes read_nullable_records read_nullable_string"

@@ -155,7 +155,7 @@ def _array_lines(
     items: list[str] = []
     if isinstance(element, Struct):
         items += [
-            f"{name} = []",
+            f"{name} = [] if count > 0 else no_items()",
             "for _ in range(count):",
             f"    {name}_item, position = {decoder_name(layout, element, version)}(",
             f"        data, position, {end}",
@@ -178,7 +178,7 @@ def _array_lines(
 def _tags_lines(layout: ApiLayout, struct: Struct, tagged: list[Field], version: int) -> list[str]:
     lines: list[str] = []
     for field in tagged:
-        default = "[]" if isinstance(field.type, Array) else default_text(field)
+        default = "no_items()" if isinstance(field.type, Array) else default_text(field)
         if isinstance(field.type, Array) and is_nullable(field) and field.default is None:
             default = "None"
         lines.append(f"{_local(field)}: {field_type(field)} = {default}")

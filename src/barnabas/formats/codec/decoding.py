@@ -10,12 +10,14 @@ and a count is held against the bytes that remain before anything is made room f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 
+from barnabas.formats.codec.no_items import NO_ITEMS
 from barnabas.formats.codec.records import RecordsSpan
 from barnabas.model.errors import DecodeError
+from barnabas.model.invariant import InvariantViolated
 
 if TYPE_CHECKING:
     from mypy_extensions import i16, i64
@@ -27,6 +29,10 @@ UNKNOWN_TAGS_SIZE_MAX: Final = 65536
 """Their bytes in one struct."""
 
 _VARINT_SIZE_MAX: Final = 5
+
+_SMALL_NUMBERS_END: Final = 4096
+_SMALL_NUMBERS: Final[list[Any]] = list(range(_SMALL_NUMBERS_END))
+"""The broker ids and partition numbers of arrays: objects that exist once, not once per array."""
 
 
 def refuse_short(what: str, position: i64, end: i64) -> NoReturn:
@@ -224,16 +230,31 @@ def read_compact_count(
     return count, position
 
 
-def read_int32_items(data: bytes, position: i64, count: i64) -> tuple[list[int], i64]:
+def no_items() -> list[Any]:
+    """The shared empty list of decoded messages, which nobody may have changed."""
+    if len(NO_ITEMS) > 0:
+        raise InvariantViolated(f"an empty array of a decoded message was changed: {NO_ITEMS}")
+    return NO_ITEMS
+
+
+def read_int32_items(data: bytes, position: i64, count: i64) -> tuple[list[Any], i64]:
     """Numbers that are known to be there, as those of the other arrays of fixed width."""
-    items: list[int] = []
+    if count == 0:
+        return no_items(), position
+    items: list[Any] = []
     for _ in range(count):
-        items.append(read_i32_be(data, position))
+        number = read_i32_be(data, position)
+        if 0 <= number < _SMALL_NUMBERS_END:
+            items.append(_SMALL_NUMBERS[number])
+        else:
+            items.append(number)
         position += 4
     return items, position
 
 
 def read_int64_items(data: bytes, position: i64, count: i64) -> tuple[list[int], i64]:
+    if count == 0:
+        return no_items(), position
     items: list[int] = []
     for _ in range(count):
         items.append(read_i64_be(data, position))
@@ -242,6 +263,8 @@ def read_int64_items(data: bytes, position: i64, count: i64) -> tuple[list[int],
 
 
 def read_uuid_items(data: bytes, position: i64, count: i64) -> tuple[list[bytes], i64]:
+    if count == 0:
+        return no_items(), position
     items: list[bytes] = []
     for _ in range(count):
         items.append(data[position : position + 16])
@@ -250,6 +273,8 @@ def read_uuid_items(data: bytes, position: i64, count: i64) -> tuple[list[bytes]
 
 
 def read_string_items(data: bytes, position: i64, end: i64, count: i64) -> tuple[list[str], i64]:
+    if count == 0:
+        return no_items(), position
     items: list[str] = []
     for _ in range(count):
         item, position = read_string(data, position, end)
@@ -260,6 +285,8 @@ def read_string_items(data: bytes, position: i64, end: i64, count: i64) -> tuple
 def read_compact_string_items(
     data: bytes, position: i64, end: i64, count: i64
 ) -> tuple[list[str], i64]:
+    if count == 0:
+        return no_items(), position
     items: list[str] = []
     for _ in range(count):
         item, position = read_compact_string(data, position, end)

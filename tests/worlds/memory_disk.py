@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from barnabas.model.errors import (
-    DiskError,
     DiskFull,
     DiskLost,
     FileMissing,
@@ -73,6 +72,7 @@ class MemoryDisk:
         """Time of day that changed files get."""
         self.jobs: list[DiskJob] = []
         """Handed over and not yet run; `run_jobs` delivers them."""
+        self._worked: set[int] = set()
         self.operations = 0
         """Changes asked for so far; the number a fault is planned at."""
         self.trace: list[str] = []
@@ -317,9 +317,6 @@ class MemoryDisk:
         node = self._node(path)
         return FileStatus(len(node.data), node.modified_ms)
 
-    def is_symlink(self, path: str) -> bool:
-        return False
-
     def list_directory(self, path: str) -> list[str]:
         self._check_alive(path)
         directory = self._walk(path)
@@ -414,15 +411,26 @@ class MemoryDisk:
     def run(self, job: DiskJob) -> None:
         self.jobs.append(job)
 
+    def finish_jobs(self) -> None:
+        """Do all the work; what was done is still to be delivered."""
+        for job in self.jobs:
+            if id(job) not in self._worked:
+                self._worked.add(id(job))
+                self._do(job)
+
+    def _do(self, job: DiskJob) -> None:
+        try:
+            job.result = job.work()
+        except Exception as error:
+            job.error = error
+
     def run_jobs(self) -> int:
         """Do the work handed over so far and deliver it; how many jobs there were."""
+        self.finish_jobs()
         jobs = self.jobs
         self.jobs = []
+        self._worked.clear()
         for job in jobs:
-            try:
-                job.result = job.work()
-            except DiskError as error:
-                job.error = error
             if self._on_done is not None:
                 self._on_done(job)
             else:

@@ -7,6 +7,7 @@ import shutil
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from itertools import count
 from queue import SimpleQueue
 
 from barnabas.model.errors import DiskError, DiskFull, DiskLost, FileMissing, LogDirectoryRefused
@@ -56,10 +57,13 @@ class RealDisk:
     def __init__(self, on_done: Callable[[DiskJob], None]) -> None:
         self._on_done = on_done
         self._files: dict[FileId, OpenFile] = {}
-        self._next_file = 1
+        self._next_file = count(1)
+        """Jobs open files too, on their own threads."""
         self._locks: dict[str, int] = {}
         self._jobs: SimpleQueue[DiskJob | None] = SimpleQueue()
         self._workers: list[threading.Thread] = []
+        self._unfinished = threading.Condition()
+        self._unfinished_count = 0
 
     # Open files
 
@@ -70,8 +74,7 @@ class RealDisk:
             end = os.fstat(descriptor).st_size
         except OSError as error:
             raise to_disk_error(path, error) from error
-        file = FileId(self._next_file)
-        self._next_file += 1
+        file = FileId(next(self._next_file))
         self._files[file] = OpenFile(path, descriptor, end)
         return file
 
@@ -227,16 +230,10 @@ class RealDisk:
             raise to_disk_error(path, error) from error
         return FileStatus(found.st_size, found.st_mtime_ns // 1_000_000)
 
-    def is_symlink(self, path: str) -> bool:
-        return os.path.islink(path)
-
     def list_directory(self, path: str) -> list[str]:
         try:
             with os.scandir(path) as entries:
-                return sorted(
-                    entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name
-                    for entry in entries
-                )
+                return sorted(_marked_name(entry) for entry in entries)
         except OSError as error:
             raise to_disk_error(path, error) from error
 
@@ -320,6 +317,8 @@ class RealDisk:
     # Jobs
 
     def run(self, job: DiskJob) -> None:
+        with self._unfinished:
+            self._unfinished_count += 1
         self._jobs.put(job)
         if len(self._workers) < WORKERS_MAX:
             worker = threading.Thread(
@@ -337,7 +336,15 @@ class RealDisk:
                 job.result = job.work()
             except Exception as error:
                 job.error = error
+            with self._unfinished:
+                self._unfinished_count -= 1
+                self._unfinished.notify_all()
             self._on_done(job)
+
+    def finish_jobs(self) -> None:
+        with self._unfinished:
+            while self._unfinished_count:
+                self._unfinished.wait()
 
     def stop(self) -> None:
         """Finish the jobs that were handed over, then end the workers."""
@@ -346,6 +353,12 @@ class RealDisk:
         for worker in self._workers:
             worker.join()
         self._workers.clear()
+
+
+def _marked_name(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return entry.name + "@"
+    return entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name
 
 
 def _lock_holder(descriptor: int) -> str:

@@ -100,10 +100,8 @@ class Disk(Protocol):
         """Size and time of the last change; `FileMissing` when there is no such file."""
         ...
 
-    def is_symlink(self, path: str) -> bool: ...
-
     def list_directory(self, path: str) -> list[str]:
-        """The names in it, sorted; a directory's name ends with a slash."""
+        """The names in it, sorted; a directory's ends with a slash, a symbolic link's with an @."""
         ...
 
     def make_directory(self, path: str) -> None:
@@ -134,4 +132,8 @@ class Disk(Protocol):
 
     def run(self, job: DiskJob) -> None:
         """Do the job off the loop; the broker's `on_disk_done` gets it back."""
+        ...
+
+    def finish_jobs(self) -> None:
+        """Wait until the work of all jobs is done, as before a clean stop; nothing else waits."""
         ...

@@ -89,6 +89,9 @@ def delete_oldest_segments(log: "PartitionLog", count: int) -> None:
 
 def _begin_cut(log: "PartitionLog", offset: int) -> None:
     """No flush under way counts any more, nor a recovery point above the cut."""
+    if log.is_flushing:
+        # It may be writing a snapshot that the cut takes away.
+        log.files.disk.finish_jobs()
     log.flush_generation += 1
     if log.recovery_point > offset:
         log.recovery_point = offset
@@ -141,6 +144,7 @@ def _forget_snapshots(log: "PartitionLog", first: int, end: int) -> None:
             path = snapshot_path(log.directory, offset)
             if disk.exists(path):
                 disk.remove_file(path)
+                log.is_directory_sync_wanted = True
     log.snapshots = [offset for offset in log.snapshots if first <= offset < end]
 
 

@@ -29,6 +29,7 @@ from barnabas.model.invariant import invariant
 from barnabas.storage.append_result import AppendResult
 from barnabas.storage.batch_walk import header_at, is_intact
 from barnabas.storage.disk import FileId, FileSlice
+from barnabas.storage.flushing import flush_now
 from barnabas.storage.leader_epochs import EpochEnd, LeaderEpochs
 from barnabas.storage.log_cuts import restart_log, truncate_log
 from barnabas.storage.log_owner import LogOwner
@@ -36,7 +37,6 @@ from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.producer_loading import snapshot_path
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.recent_batches import RecentBatches
-from barnabas.storage.recovery import LoadedLog
 from barnabas.storage.segment import BatchPlace, Segment
 
 SLICE_BYTES_MIN: Final = 32768
@@ -55,6 +55,7 @@ class PartitionLog:
     __slots__ = (
         "_active",
         "_active_file",
+        "_flush_messages",
         "_recent",
         "_segment_bytes",
         "_segment_ms",
@@ -71,6 +72,7 @@ class PartitionLog:
         "is_lost",
         "is_metadata_dirty",
         "is_parent_sync_wanted",
+        "is_retired",
         "last_flush_ms",
         "leader_epochs",
         "log_end_offset",
@@ -132,6 +134,8 @@ class PartitionLog:
         self.is_directory_sync_wanted: bool = False
         """Whether names in the directory changed since it was last synced."""
         self.is_lost: bool = False
+        self.is_retired: bool = False
+        """Whether its directory was renamed, to be removed or kept aside."""
         self.is_flushing: bool = False
         self.flush_generation: int = 0
         """Grows with every cut, so that a flush begun before it proves nothing after it."""
@@ -144,38 +148,12 @@ class PartitionLog:
         self._recent = RecentBatches(log_end_offset)
         self.configure(config)
 
-    @staticmethod
-    def take_over(loaded: LoadedLog, files: OpenFiles, owner: LogOwner) -> "PartitionLog":
-        """The log that was loaded away from the loop, with its files among these from now on."""
-        request = loaded.request
-        segments: list[Segment] = []
-        for segment in loaded.segments:
-            segment.rebind(files)
-            segments.append(segment)
-        log = PartitionLog(
-            request.topic_partition,
-            request.directory,
-            files,
-            owner,
-            request.config,
-            segments,
-            loaded.log_end_offset,
-            loaded.log_start_offset,
-            loaded.recovery_point,
-            loaded.leader_epochs,
-            loaded.producers,
-            loaded.snapshots,
-            request.producer_expiration_ms,
-        )
-        log.topic_id = loaded.topic_id
-        log.take_snapshot(loaded.log_end_offset)
-        return log
-
     def configure(self, config: TopicConfig) -> None:
         """Work by these settings from now on."""
         self.config = config
         self._segment_bytes: int = config.segment_bytes
         self._segment_ms: int = config.segment_ms
+        self._flush_messages: int = config.flush_messages
         self.max_message_bytes: int = config.max_message_bytes
 
     @property
@@ -411,6 +389,8 @@ class PartitionLog:
         self._staged = []
         self._written_bytes = self._active.size_bytes
         self._written_end_offset = self.log_end_offset
+        if self.log_end_offset - self.recovery_point >= self._flush_messages:
+            flush_now(self, self.last_flush_ms)
 
     def fail(self, error: DiskError) -> None:
         """Go back to what was written and be used no more; half a write is cut off if it can be."""

@@ -19,8 +19,9 @@ from barnabas.formats.logdir.names import (
     segment_file_name,
 )
 from barnabas.formats.logdir.partition_metadata import decode_partition_metadata
+from barnabas.formats.logdir.producer_snapshot import encode_producer_snapshot
 from barnabas.model.config import TopicConfig
-from barnabas.model.errors import CorruptBatch, DecodeError, DiskLost
+from barnabas.model.errors import CorruptBatch, DecodeError, DiskLost, LogDirectoryRefused
 from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
 from barnabas.storage.disk import Disk
 from barnabas.storage.leader_epochs import LeaderEpochs
@@ -116,10 +117,15 @@ class _Loader:
         self._loaded = LoadedLog(request)
         self._unindexed: list[int] = []
         """Segments whose indexes are missing or cannot be right."""
+        self._recovered_producers: ProducerState | None = None
+        """As of the end of the log, when recovery read it to its end."""
 
     def load(self) -> LoadedLog:
         loaded = self._loaded
         names = self._disk.list_directory(self._directory)
+        for name in names:
+            if name.endswith("@"):
+                raise LogDirectoryRefused(f"{self._directory}/{name[:-1]} is a symbolic link")
         if clear_leftovers(self._disk, self._directory, names):
             names = self._disk.list_directory(self._directory)
         names = remove_orphan_indexes(self._disk, self._directory, names)
@@ -213,6 +219,7 @@ class _Loader:
             number = self._number_of(base_offset)
             if number is not None:
                 self._recover_segments(number, number + 1)
+                self._recovered_producers = None
 
     def _number_of(self, base_offset: int) -> int | None:
         """Where a segment is among those that are left."""
@@ -234,16 +241,24 @@ class _Loader:
         durable = [segment.base_offset for segment in segments[:first]]
         self._unindexed = [offset for offset in self._unindexed if offset in durable]
         self._rebuild_unindexed()
-        if segments[:first] and segments[first - 1].base_offset != durable[-1]:
-            return
-        self._recover_segments(first, len(segments))
+        if first < len(segments):
+            self._forget_snapshots_above(segments[first].base_offset)
+            self._recovered_producers = self._recover_segments(first, len(segments))
 
-    def _recover_segments(self, first: int, end: int) -> None:
-        """Read segments one after the other until one is not sound; then the log ends there."""
+    def _forget_snapshots_above(self, offset: int) -> None:
+        """What stands there may tell of records that were cut off since; it is told anew."""
+        for snapshot in list(self._loaded.snapshots):
+            if snapshot > offset:
+                self._disk.remove_file(snapshot_path(self._directory, snapshot))
+                self._loaded.snapshots.remove(snapshot)
+
+    def _recover_segments(self, first: int, end: int) -> ProducerState:
+        """Read segments one after the other until one is not sound; then the log ends there.
+
+        The producers as of the end of the last segment that was read.
+        """
         loaded = self._loaded
         segments = loaded.segments
-        if first >= min(end, len(segments)):
-            return
         producers = self._producers_at(first)
         expected_offset = segments[first].base_offset
         for number in range(first, end):
@@ -252,17 +267,28 @@ class _Loader:
             complaint = self._hole_before(segment, expected_offset)
             if complaint:
                 self._drop_segments(number)
-                self._report(segment, size_bytes, number - first + 1, end - first, complaint)
-                return
-            found = recover_segment(self._disk, segment, producers, loaded.leader_epochs)
-            if found.complaint:
-                # No hole may ever be durable: what is behind the cut goes first.
-                self._drop_segments(number + 1)
-            cut_segment(self._disk, segment)
-            self._report(segment, size_bytes, number - first + 1, end - first, found.complaint)
-            if found.complaint:
-                return
-            expected_offset = found.next_offset
+            else:
+                self._keep_snapshot(segment.base_offset, producers)
+                found = recover_segment(self._disk, segment, producers, loaded.leader_epochs)
+                complaint = found.complaint
+                if complaint:
+                    # No hole may ever be durable: what is behind the cut goes first.
+                    self._drop_segments(number + 1)
+                cut_segment(self._disk, segment)
+                expected_offset = found.next_offset
+            self._report(segment, size_bytes, number - first + 1, end - first, complaint)
+            if complaint:
+                break
+        return producers
+
+    def _keep_snapshot(self, offset: int, producers: ProducerState) -> None:
+        """A snapshot stands at the beginning of every segment, as a roll leaves it."""
+        snapshots = self._loaded.snapshots
+        if offset in snapshots or offset <= max(snapshots, default=self._request.log_start_offset):
+            return
+        data = encode_producer_snapshot(producers.to_snapshot())
+        self._disk.write_file(snapshot_path(self._directory, offset), data)
+        snapshots.append(offset)
 
     def _hole_before(self, segment: Segment, expected_offset: int) -> str:
         """Whether batches before this segment were lost with the power: none may be skipped.
@@ -335,6 +361,7 @@ class _Loader:
             if segments:
                 self._drop_segments(0)
                 loaded.leader_epochs.clear()
+                self._recovered_producers = ProducerState()
             end = request.log_start_offset
         if not segments:
             segment = self._segment(end, 0)
@@ -368,6 +395,9 @@ class _Loader:
                 self._disk.remove_file(snapshot_path(self._directory, offset))
                 loaded.snapshots.remove(offset)
         if request.is_clean and not loaded.snapshots:
+            return
+        if self._recovered_producers is not None:
+            loaded.producers = self._recovered_producers
             return
         known_to = load_latest_snapshot(
             self._disk,

@@ -33,6 +33,7 @@ PARTITION_METADATA_FILE: Final = "partition.metadata"
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 """The log of a KRaft quorum; its directory marks a place that is not ours."""
 REMOTE_LOG_INDEX_CACHE: Final = "remote-log-index-cache"
+"""Copies of indexes that a broker with tiered storage keeps; passed over."""
 
 NAME_LENGTH_MAX: Final = 255
 

@@ -1,0 +1,101 @@
+"""Logs that have something to flush or to write, done in batches off the loop."""
+
+from collections.abc import Callable
+from functools import partial
+
+from barnabas.model.errors import DiskError, FileMissing
+from barnabas.storage.disk import Disk, DiskJob
+from barnabas.storage.flushing import FlushPlan, plan_flush
+from barnabas.storage.partition_log import PartitionLog
+
+LOGS_PER_JOB_MAX = 64
+
+OnFailed = Callable[[PartitionLog, DiskError], None]
+
+
+class FlushQueue:
+    """Keeps each log at most once, and at most one flush of a log under way."""
+
+    __slots__ = ("_disk", "_on_failed", "_under_way", "_waiting", "now_ms")
+
+    def __init__(self, disk: Disk, on_failed: OnFailed) -> None:
+        self._disk = disk
+        self._on_failed = on_failed
+        self._waiting: dict[PartitionLog, int] = {}
+        """Up to which offset each is to be durable; 0 for its small files alone."""
+        self._under_way: dict[int, list[FlushPlan]] = {}
+        """Plans handed over, by the identity of their job."""
+        self.now_ms = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, log: PartitionLog, up_to_offset: int) -> None:
+        self._waiting[log] = max(up_to_offset, self._waiting.get(log, 0))
+
+    def discard(self, log: PartitionLog) -> None:
+        self._waiting.pop(log, None)
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether some log waits that is not being flushed already."""
+        return any(not log.is_flushing for log in self._waiting)
+
+    def start(self, now_ms: int) -> None:
+        """Plan what waits and hand it to the disk."""
+        self.now_ms = now_ms
+        plans: list[FlushPlan] = []
+        for log in [log for log in self._waiting if not log.is_flushing]:
+            up_to_offset = self._waiting.pop(log)
+            if log.is_lost:
+                continue
+            try:
+                plan = plan_flush(log, up_to_offset)
+            except DiskError:
+                continue  # The log has told its owner.
+            if plan.is_empty:
+                plan.settle(now_ms, True)
+                continue
+            log.is_flushing = True
+            plans.append(plan)
+            if len(plans) == LOGS_PER_JOB_MAX:
+                self._hand_over(plans)
+                plans = []
+        if plans:
+            self._hand_over(plans)
+
+    def _hand_over(self, plans: list[FlushPlan]) -> None:
+        job = DiskJob("flush", partial(_carry_out, plans), self._settle)
+        self._under_way[id(job)] = plans
+        self._disk.run(job)
+
+    def _settle(self, job: DiskJob) -> None:
+        plans = self._under_way.pop(id(job), None)
+        if plans is None:
+            return
+        if job.error is not None:
+            raise job.error
+        for plan in plans:
+            plan.settle(self.now_ms, plan.error is None)
+            log = plan.log
+            log.is_flushing = False
+            if plan.error is None or log.is_lost:
+                continue
+            if not (isinstance(plan.error, FileMissing) and log.is_retired):
+                self._on_failed(log, plan.error)
+
+    def settle_all(self) -> None:
+        """After `Disk.finish_jobs`: take over what was done; its delivery finds nothing left."""
+        for number in sorted(self._under_way):
+            for plan in self._under_way.pop(number):
+                plan.settle(self.now_ms, plan.error is None)
+                plan.log.is_flushing = False
+
+
+def _carry_out(plans: list[FlushPlan]) -> None:
+    """Runs on whatever thread: one log's failure must not keep the others from being told."""
+    for plan in plans:
+        try:
+            plan.carry_out()
+        except DiskError as error:
+            plan.error = error

@@ -1,0 +1,475 @@
+"""All logs of a broker: opened at the start, created, retired, kept in order in the background."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from random import Random
+from typing import Final
+
+from barnabas.formats.logdir.names import (
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE,
+    RECOVERY_POINT_FILE,
+    deleted_directory_name,
+    stray_directory_name,
+)
+from barnabas.model.config import BrokerConfig, TopicConfig
+from barnabas.model.errors import DiskError, DiskLost, LogDirectoryRefused
+from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
+from barnabas.storage.checkpoints import Checkpoints
+from barnabas.storage.disk import Disk, DiskJob
+from barnabas.storage.flush_queue import FlushQueue
+from barnabas.storage.flushing import close_log, release_files
+from barnabas.storage.log_dirs import LogDirectories, LogDirectory
+from barnabas.storage.log_events import DirectoryLost, LogListener
+from barnabas.storage.log_opening import (
+    CLEAN_LOGS_PER_JOB,
+    LoadJob,
+    awaiting_removal,
+    load_requests,
+    new_log_request,
+    take_over,
+    topics_in,
+)
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.partition_log import PartitionLog
+from barnabas.storage.recovery import SegmentRecovered, load_log
+from barnabas.storage.removals import Removals
+from barnabas.storage.retention import apply_retention
+
+LOGS_PER_TURN: Final = 200
+"""How many logs retention and expiry look at before the loop gets its turn again."""
+PROGRESS_INTERVAL_MS: Final = 1000
+CHECKPOINT_FILES: Final = (RECOVERY_POINT_FILE, LOG_START_OFFSET_FILE, HIGH_WATERMARK_FILE)
+
+
+class Schedule:
+    """Something that comes round; a period that is never over means never."""
+
+    __slots__ = ("due_ms", "period_ms")
+
+    def __init__(self, first_ms: int, period_ms: int) -> None:
+        self.due_ms = first_ms
+        self.period_ms = period_ms
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether its time has come; the next one is then a whole period from now."""
+        if now_ms < self.due_ms:
+            return False
+        self.due_ms = now_ms + self.period_ms
+        return True
+
+
+class LogManager:
+    """Owns the logs; `tick` is called at `next_deadline_ms`, jobs come back through the Disk."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        config: BrokerConfig,
+        topic_config: Callable[[str], TopicConfig],
+        listener: LogListener,
+        draw: Random,
+        open_files_max: int,
+    ) -> None:
+        self.disk = disk
+        self.directories = LogDirectories(disk, config.log_dirs)
+        self.is_open: bool = False
+        self._config = config
+        self._topic_config = topic_config
+        self._listener = listener
+        self._draw = draw
+        self._files = OpenFiles(disk, open_files_max)
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._flushes = FlushQueue(disk, self.on_log_failed)
+        self._checkpoints = Checkpoints(disk, self._note_directory_failed)
+        self._removals = Removals(disk)
+        self._lost: list[DirectoryLost] = []
+        """Directories that went offline and the listener does not know of yet."""
+        self._progress: deque[SegmentRecovered] = deque()
+        """Filled by jobs on their threads, told by `tick`."""
+        self._loading = 0
+        """Jobs that are still loading logs."""
+        self._refused: LogDirectoryRefused | None = None
+        self._now_ms = 0
+        self._next_progress_ms = 0
+        self._sweep: list[PartitionLog] = []
+        """Logs that this round of retention has still to look at."""
+        self._retention = Schedule(0, config.log_retention_check_interval_ms)
+        self._flusher = Schedule(0, config.log_flush_scheduler_interval_ms)
+        self._expiry = Schedule(0, config.producer_id_expiration_check_interval_ms)
+        self._checkpoint_schedules: dict[str, Schedule] = {
+            RECOVERY_POINT_FILE: Schedule(0, config.log_flush_offset_checkpoint_interval_ms),
+            LOG_START_OFFSET_FILE: Schedule(
+                0, config.log_flush_start_offset_checkpoint_interval_ms
+            ),
+            HIGH_WATERMARK_FILE: Schedule(0, config.replica_high_watermark_checkpoint_interval_ms),
+        }
+
+    # Opening
+
+    def open(self, cluster_id: str, broker_id: int, now_ms: int, wall_ms: int) -> None:
+        """Take the directories and begin to load every log; `on_logs_opened` follows.
+
+        `directories.inspect` was called before. `LogDirectoryRefused` when they are another's.
+        """
+        self._now_ms = now_ms
+        self.directories.check_owner(cluster_id, broker_id)
+        self.directories.lock_all()
+        self.directories.write_meta(cluster_id, broker_id)
+        for complaint in self.directories.read_checkpoints():
+            self._listener.on_log_complaint(complaint)
+        self._start_schedules(now_ms)
+        jobs: list[LoadJob] = []
+        for directory in self.directories.online():
+            jobs += self._load_jobs(directory, wall_ms)
+            for path in awaiting_removal(directory):
+                due_ms = now_ms + self._config.log_segment_delete_delay_ms
+                self._removals.add(due_ms, path, is_directory=True)
+        for directory in self.directories.offline():
+            error = directory.error or DiskLost(directory.path, "offline")
+            self._lost.append(DirectoryLost(directory.path, error, (), False))
+        self._loading = len(jobs)
+        self._next_progress_ms = now_ms + PROGRESS_INTERVAL_MS
+        for job in jobs:
+            self.disk.run(DiskJob("load logs", job.work, partial(self._note_loaded, job)))
+        if not jobs:
+            self._finish_opening()
+
+    def _load_jobs(self, directory: LogDirectory, wall_ms: int) -> list[LoadJob]:
+        configs = {topic: self._topic_config(topic) for topic in topics_in(directory)}
+        requests = load_requests(
+            directory, configs, wall_ms, self._config.producer_id_expiration_ms
+        )
+        size = CLEAN_LOGS_PER_JOB if directory.was_clean else 1
+        return [
+            LoadJob(self.disk, directory, requests[first : first + size], self._progress)
+            for first in range(0, len(requests), size)
+        ]
+
+    def _note_loaded(self, load: LoadJob, job: DiskJob) -> None:
+        self._loading -= 1
+        if job.error is not None:
+            raise job.error
+        if load.refused is not None:
+            self._refused = load.refused
+        elif load.error is not None:
+            self._note_directory_failed(load.directory, load.error)
+        else:
+            for loaded in load.loaded:
+                self._adopt(take_over(loaded, self._files, self), load.directory)
+        if self._loading == 0:
+            self._finish_opening()
+
+    def _adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
+        """Let a loaded log be known, with the high watermark it had."""
+        other = self._logs.get(log.topic_partition)
+        if other is not None:
+            self._refused = LogDirectoryRefused(
+                f"{log.topic_partition} is in two log directories: found {other.directory} and "
+                f"{log.directory}, expected one; remove the one that failed last"
+            )
+            return
+        if not directory.is_online:
+            release_files(log)
+            return
+        log.set_high_watermark(directory.high_watermarks.get(log.topic_partition, 0))
+        self._logs[log.topic_partition] = log
+        self._flushes.add(log, 0)
+
+    def _finish_opening(self) -> None:
+        self._tell_progress()
+        if self._refused is not None:
+            self.directories.unlock_all()
+            self._listener.on_logs_refused(self._refused)
+            return
+        self.is_open = True
+        self._listener.on_logs_opened(self._now_ms)
+
+    def _start_schedules(self, now_ms: int) -> None:
+        delayed_ms = now_ms + self._config.log_initial_task_delay_ms
+        self._retention.due_ms = delayed_ms
+        self._flusher.due_ms = delayed_ms
+        self._expiry.due_ms = now_ms + self._expiry.period_ms
+        self._checkpoint_schedules[RECOVERY_POINT_FILE].due_ms = delayed_ms
+        self._checkpoint_schedules[LOG_START_OFFSET_FILE].due_ms = delayed_ms
+        high_watermark = self._checkpoint_schedules[HIGH_WATERMARK_FILE]
+        high_watermark.due_ms = now_ms + high_watermark.period_ms
+
+    # The logs
+
+    def log(self, topic_partition: TopicPartition) -> PartitionLog | None:
+        return self._logs.get(topic_partition)
+
+    def logs(self) -> Iterable[PartitionLog]:
+        return self._logs.values()
+
+    def get_or_create(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: TopicId,
+        is_new: bool,
+        wall_ms: int,
+    ) -> PartitionLog:
+        """The log of a partition, made where the fewest logs are if there is none.
+
+        A replica that is not new may be in an offline directory: `DiskLost` then, as when no
+        directory can take it. A log without a topic id gets this one; another id in the log is
+        for the caller to see.
+        """
+        log = self._logs.get(topic_partition)
+        if log is None:
+            offline = self.directories.offline()
+            if offline and not is_new:
+                raise DiskLost(
+                    ", ".join(directory.path for directory in offline),
+                    f"{topic_partition} may be in this log directory, which is offline",
+                )
+            log = self._create(topic_partition, wall_ms)
+        if log.topic_id == NO_TOPIC_ID and topic_id != NO_TOPIC_ID:
+            log.set_topic_id(topic_id)
+        return log
+
+    def _create(self, topic_partition: TopicPartition, wall_ms: int) -> PartitionLog:
+        config = self._topic_config(topic_partition.topic)
+        error: DiskError | None = None
+        for directory in self._fewest_logs_first():
+            request = new_log_request(
+                topic_partition,
+                directory,
+                config,
+                wall_ms,
+                self._config.producer_id_expiration_ms,
+            )
+            try:
+                self.disk.make_directory(request.directory)
+                loaded = load_log(self.disk, request, self._progress.append)
+                log = take_over(loaded, self._files, self)
+            except DiskError as failure:
+                error = failure
+                self._note_directory_failed(directory, failure)
+                continue
+            log.is_directory_sync_wanted = True
+            log.is_parent_sync_wanted = True
+            self._logs[topic_partition] = log
+            return log
+        raise error or DiskLost(", ".join(self._config.log_dirs), "no log directory is online")
+
+    def _fewest_logs_first(self) -> list[LogDirectory]:
+        """The online directories; among equals the order of `log.dirs` decides."""
+        counts: dict[str, int] = {}
+        for log in self._logs.values():
+            path = log.log_directory
+            counts[path] = counts.get(path, 0) + 1
+        return sorted(self.directories.online(), key=lambda one: counts.get(one.path, 0))
+
+    def retire(
+        self, topic_partitions: Sequence[TopicPartition], now_ms: int, *, is_stray: bool = False
+    ) -> dict[TopicPartition, DiskError]:
+        """Take logs out of use: their directories are renamed, and removed after the delay.
+
+        Strays are kept aside for a person to look at. The errors of those that could not be
+        retired; one that is unknown may be in an offline directory, else there is nothing to do.
+        """
+        errors: dict[TopicPartition, DiskError] = {}
+        touched: dict[str, LogDirectory] = {}
+        for topic_partition in topic_partitions:
+            log = self._logs.get(topic_partition)
+            if log is None:
+                offline = self.directories.offline()
+                if offline:
+                    errors[topic_partition] = DiskLost(
+                        offline[0].path, f"{topic_partition} may be in this offline directory"
+                    )
+                continue
+            directory = self._directory_of(log)
+            try:
+                self._retire(log, directory, now_ms, is_stray)
+                touched[directory.path] = directory
+            except DiskError as error:
+                errors[topic_partition] = error
+                self._note_directory_failed(directory, error)
+        for path in sorted(touched):
+            self._settle_retired(touched[path])
+        return errors
+
+    def _retire(
+        self, log: PartitionLog, directory: LogDirectory, now_ms: int, is_stray: bool
+    ) -> None:
+        if log.is_flushing:
+            # A job that still writes into the directory must not meet the next log of that name.
+            self.disk.finish_jobs()
+        del self._logs[log.topic_partition]
+        self._flushes.discard(log)
+        log.is_retired = True
+        release_files(log)
+        unique = f"{self._draw.getrandbits(128):032x}"
+        if is_stray:
+            name = stray_directory_name(log.topic_partition, unique)
+        else:
+            name = deleted_directory_name(log.topic_partition, unique)
+        self.disk.rename(log.directory, directory.file(name))
+        if not is_stray:
+            due_ms = now_ms + self._config.log_segment_delete_delay_ms
+            self._removals.add(due_ms, directory.file(name), is_directory=True)
+
+    def _settle_retired(self, directory: LogDirectory) -> None:
+        """Make renames durable, and forget the offsets of logs whose names may come again."""
+        try:
+            self.disk.sync_directory(directory.path)
+            for name in CHECKPOINT_FILES:
+                self._checkpoints.write_now(directory, name, self._logs_in(directory))
+        except DiskError as error:
+            self._note_directory_failed(directory, error)
+
+    def configure_topic(self, topic: str, config: TopicConfig) -> None:
+        """Let the logs of a topic work by other settings from now on."""
+        for log in self._logs.values():
+            if log.topic_partition.topic == topic:
+                log.configure(config)
+
+    def _directory_of(self, log: PartitionLog) -> LogDirectory:
+        return self.directories.by_path(log.log_directory)
+
+    def _logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        return [log for log in self._logs.values() if log.log_directory == directory.path]
+
+    # What logs ask for
+
+    def on_log_work(self, log: PartitionLog) -> None:
+        self._flushes.add(log, log.active_segment.base_offset)
+
+    def on_log_failed(self, log: PartitionLog, error: DiskError) -> None:
+        self._note_directory_failed(self._directory_of(log), error)
+
+    def on_recovery_point_lowered(self, log: PartitionLog) -> None:
+        directory = self._directory_of(log)
+        self._checkpoints.write_now(directory, RECOVERY_POINT_FILE, self._logs_in(directory))
+
+    def on_files_deleted(self, log: PartitionLog, paths: Sequence[str]) -> None:
+        due_ms = self._now_ms + log.config.file_delete_delay_ms
+        for path in paths:
+            self._removals.add(due_ms, path, is_directory=False)
+
+    def _note_directory_failed(self, directory: LogDirectory, error: DiskError) -> None:
+        """Take a directory offline, once; nothing in it is touched any more."""
+        if not directory.is_online:
+            return
+        directory.error = error
+        lost = [log for log in self._logs.values() if log.log_directory == directory.path]
+        for log in lost:
+            del self._logs[log.topic_partition]
+            self._flushes.discard(log)
+            with suppress(DiskError):
+                release_files(log)
+        self.directories.unlock(directory)
+        self._lost.append(
+            DirectoryLost(
+                directory.path,
+                error,
+                tuple(sorted(log.topic_partition for log in lost)),
+                not self.directories.online(),
+            )
+        )
+
+    # Time
+
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` is wanted."""
+        if self._lost or self._flushes.has_ready or self._sweep:
+            return self._now_ms
+        if not self.is_open:
+            return self._next_progress_ms if self._loading else None
+        deadlines = [self._retention.due_ms, self._flusher.due_ms, self._expiry.due_ms]
+        deadlines += [one.due_ms for one in self._checkpoint_schedules.values()]
+        removal_ms = self._removals.next_deadline_ms()
+        if removal_ms is not None:
+            deadlines.append(removal_ms)
+        return min(deadlines)
+
+    def tick(self, now_ms: int, wall_ms: int) -> None:
+        """Do what is due: tell the listener, hand work to the disk, look at some logs."""
+        self._now_ms = now_ms
+        if not self.is_open:
+            if now_ms >= self._next_progress_ms:
+                self._next_progress_ms = now_ms + PROGRESS_INTERVAL_MS
+                self._tell_progress()
+            self._tell_lost(now_ms)
+            return
+        if self._retention.is_due(now_ms):
+            self._sweep = list(self._logs.values())
+        self._apply_retention(wall_ms)
+        if self._flusher.is_due(now_ms):
+            self._flush_idle(now_ms)
+        if self._expiry.is_due(now_ms):
+            self._expire_producers(wall_ms)
+        for name, schedule in self._checkpoint_schedules.items():
+            if schedule.is_due(now_ms):
+                for directory in self.directories.online():
+                    self._checkpoints.write_later(directory, name, self._logs_in(directory))
+        self._flushes.start(now_ms)
+        self._removals.start(now_ms)
+        self._note_failed_removals()
+        self._tell_lost(now_ms)
+
+    def _tell_lost(self, now_ms: int) -> None:
+        lost, self._lost = self._lost, []
+        for one in lost:
+            self._listener.on_directory_lost(one, now_ms)
+
+    def _tell_progress(self) -> None:
+        while self._progress:
+            self._listener.on_segment_recovered(self._progress.popleft())
+
+    def _apply_retention(self, wall_ms: int) -> None:
+        """Look at the next logs of this round."""
+        turn, self._sweep = self._sweep[:LOGS_PER_TURN], self._sweep[LOGS_PER_TURN:]
+        for log in turn:
+            if log.is_lost:
+                continue
+            with suppress(DiskError):  # The log has told its owner.
+                apply_retention(log, wall_ms)
+
+    def _flush_idle(self, now_ms: int) -> None:
+        """Flush what was not flushed for as long as its topic allows (flush.ms)."""
+        for log in self._logs.values():
+            is_dirty = log.log_end_offset > log.recovery_point
+            if is_dirty and now_ms - log.last_flush_ms >= log.config.flush_ms:
+                self._flushes.add(log, log.log_end_offset)
+
+    def _expire_producers(self, wall_ms: int) -> None:
+        for log in self._logs.values():
+            log.producers.expire(wall_ms, log.producer_expiration_ms)
+
+    def _note_failed_removals(self) -> None:
+        failures, self._removals.failures = self._removals.failures, []
+        for failure in failures:
+            for directory in self.directories.online():
+                if failure.path.startswith(directory.path + "/"):
+                    self._note_directory_failed(directory, failure)
+
+    # The end
+
+    def close(self, now_ms: int, broker_epoch: int) -> None:
+        """Leave every directory so that the next start need not recover anything."""
+        self.disk.finish_jobs()
+        self._flushes.settle_all()
+        for directory in self.directories.online():
+            try:
+                self._close_directory(directory, now_ms, broker_epoch)
+            except DiskError as error:
+                self._note_directory_failed(directory, error)
+        self.is_open = False
+        self._logs.clear()
+        self.directories.unlock_all()
+
+    def _close_directory(self, directory: LogDirectory, now_ms: int, broker_epoch: int) -> None:
+        logs = self._logs_in(directory)
+        if self.is_open:
+            for log in logs:
+                close_log(log, now_ms)
+            for name in CHECKPOINT_FILES:
+                self._checkpoints.write_now(directory, name, logs)
+        if self.is_open or directory.was_clean:
+            self.directories.mark_clean(directory, broker_epoch)

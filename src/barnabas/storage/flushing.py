@@ -64,9 +64,8 @@ class FlushPlan:
                 continue
             for suffix in INDEX_SUFFIXES:
                 self._hold(segment.path(suffix))
-            transactions = segment.path(TRANSACTION_INDEX_SUFFIX)
-            if self._disk.exists(transactions):
-                self._hold(transactions)
+            if segment.has_aborted:
+                self._hold(segment.path(TRANSACTION_INDEX_SUFFIX))
             self._hold(segment.path(LOG_SUFFIX))
             segment.offset_index.entries.write_out()
             segment.time_index.entries.write_out()

@@ -37,7 +37,7 @@ from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.producer_loading import snapshot_path
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.recent_batches import RecentBatches
-from barnabas.storage.segment import BatchPlace, Segment
+from barnabas.storage.segment import Segment
 
 SLICE_BYTES_MIN: Final = 32768
 """From this size on a read is handed out as a piece of the file, not copied."""
@@ -370,6 +370,7 @@ class PartitionLog:
 
     def _add_aborted(self, aborted: AbortedTransaction) -> None:
         try:
+            self.is_directory_sync_wanted |= not self._active.has_aborted
             self._active.add_aborted_transaction(aborted)
         except DiskError as error:
             self.fail(error)
@@ -564,14 +565,32 @@ class PartitionLog:
         position, _ = self._find_batch(segment, offset)
         return segment.size_bytes if position < 0 else position
 
-    def find_batch(self, offset: int) -> tuple[Segment, BatchPlace] | None:
-        """The first batch that ends at or after `offset`, wherever it is."""
-        self.write_out()
-        for segment in self.segments[self._segment_number(offset) :]:
-            place = segment.find(offset)
-            if place is not None:
-                return segment, place
-        return None
+    def aborted_transactions(self, offset: int, size_bytes: int) -> list[AbortedTransaction]:
+        """Those that a read_committed reader must know who reads so many bytes from `offset`."""
+        try:
+            return self._aborted_transactions(offset, size_bytes)
+        except DiskError as error:
+            self.fail(error)
+            raise
+
+    def _aborted_transactions(self, offset: int, size_bytes: int) -> list[AbortedTransaction]:
+        number = self._segment_number(offset)
+        segment = self.segments[number]
+        position, _ = self._find_batch(segment, offset)
+        upper_offset = None
+        if position >= 0:
+            upper_offset = segment.offset_index.offset_at_or_after(position + size_bytes)
+        if upper_offset is None:
+            is_last = number + 1 == len(self.segments)
+            upper_offset = self.log_end_offset if is_last else self.segments[number + 1].base_offset
+        found: list[AbortedTransaction] = []
+        for segment in self.segments[number:]:
+            for aborted in segment.aborted_transactions():
+                if aborted.last_offset >= offset and aborted.first_offset < upper_offset:
+                    found.append(aborted)
+                if aborted.last_stable_offset >= upper_offset:
+                    return found
+        return found
 
     # Cutting
 

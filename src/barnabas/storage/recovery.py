@@ -14,6 +14,7 @@ from barnabas.formats.logdir.names import (
     OFFSET_INDEX_SUFFIX,
     PARTITION_METADATA_FILE,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     parse_segment_file_name,
     parse_snapshot_file_name,
     segment_file_name,
@@ -166,7 +167,10 @@ class _Loader:
             if file is None or file.suffix != LOG_SUFFIX:
                 continue
             size_bytes = self._disk.status(f"{self._directory}/{name}").size_bytes
-            self._loaded.segments.append(self._segment(file.base_offset, size_bytes))
+            segment = self._segment(file.base_offset, size_bytes)
+            transactions = segment_file_name(file.base_offset, TRANSACTION_INDEX_SUFFIX)
+            segment.has_aborted = transactions in present
+            self._loaded.segments.append(segment)
             if not self._has_indexes(file.base_offset, present):
                 self._unindexed.append(file.base_offset)
 

@@ -21,7 +21,6 @@ from barnabas.formats.logdir.transaction_index import (
     decode_aborted_transactions,
     encode_aborted_transaction,
 )
-from barnabas.model.errors import FileMissing
 from barnabas.storage.batch_walk import header_at
 from barnabas.storage.disk import FileId
 from barnabas.storage.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
@@ -52,6 +51,7 @@ class Segment:
         "created_ms",
         "directory",
         "first_timestamp",
+        "has_aborted",
         "index_interval_bytes",
         "is_sync_wanted",
         "max_timestamp",
@@ -85,6 +85,8 @@ class Segment:
         """The max timestamp of the first batch, by which the age of the segment is counted."""
         self.max_timestamp: int = UNKNOWN
         self.offset_of_max_timestamp: int = base_offset
+        self.has_aborted: bool = False
+        """Whether it has a transaction index, which only an aborted transaction makes."""
         self.is_sync_wanted: bool = False
         """Whether something was written or cut since the last sync."""
         self.offset_index = OffsetIndex(
@@ -137,8 +139,7 @@ class Segment:
         position = self.size_bytes
         if position == 0:
             self.first_timestamp = max_timestamp
-        if self.max_timestamp == UNKNOWN:
-            self.load_max_timestamp()
+        self.ensure_max_timestamp()
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.offset_of_max_timestamp = last_offset
@@ -150,8 +151,10 @@ class Segment:
         self.size_bytes = position + size_bytes
         self.is_sync_wanted = True
 
-    def load_max_timestamp(self) -> None:
-        """What the time index tells, which is all there is once a segment was closed."""
+    def ensure_max_timestamp(self) -> None:
+        """Once a segment was closed, its time index tells what there is to know."""
+        if self.max_timestamp != UNKNOWN:
+            return
         last = self.time_index.last()
         self.max_timestamp = last.timestamp
         self.offset_of_max_timestamp = last.offset
@@ -167,8 +170,7 @@ class Segment:
 
     def largest_timestamp(self) -> int:
         """The youngest record's timestamp, else when the file was last changed."""
-        if self.max_timestamp == UNKNOWN:
-            self.load_max_timestamp()
+        self.ensure_max_timestamp()
         if self.max_timestamp >= 0:
             return self.max_timestamp
         return self._files.disk.status(self.path(LOG_SUFFIX)).modified_ms
@@ -177,14 +179,23 @@ class Segment:
         path = self.path(TRANSACTION_INDEX_SUFFIX)
         file = self._files.get(path, create=True)
         self._files.disk.append(file, (encode_aborted_transaction(aborted),))
+        self.has_aborted = True
 
     def aborted_transactions(self) -> list[AbortedTransaction]:
-        """What the transaction index holds; there is no file when nothing was aborted."""
-        try:
-            data = self._files.disk.read_file(self.path(TRANSACTION_INDEX_SUFFIX))
-        except FileMissing:
+        """What the transaction index holds."""
+        if not self.has_aborted:
             return []
-        return decode_aborted_transactions(data)
+        disk = self._files.disk
+        file = self._files.get(self.path(TRANSACTION_INDEX_SUFFIX))
+        return decode_aborted_transactions(disk.read(file, 0, disk.size(file)))
+
+    def forget_aborted(self) -> None:
+        """Remove the transaction index."""
+        if self.has_aborted:
+            path = self.path(TRANSACTION_INDEX_SUFFIX)
+            self._files.close(path)
+            self._files.disk.remove_file(path)
+            self.has_aborted = False
 
     def begin_rebuild(self) -> None:
         """Forget what was known of its batches; they will be noted again from the first on."""
@@ -288,8 +299,7 @@ class Segment:
 
     def finish(self) -> None:
         """Nothing will be appended any more: complete the indexes."""
-        if self.max_timestamp == UNKNOWN:
-            self.load_max_timestamp()
+        self.ensure_max_timestamp()
         self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
         self.offset_index.entries.trim()
         self.time_index.entries.trim()
@@ -300,9 +310,8 @@ class Segment:
         disk.sync(self.file())
         self.offset_index.entries.sync()
         self.time_index.entries.sync()
-        transactions = self.path(TRANSACTION_INDEX_SUFFIX)
-        if disk.exists(transactions):
-            disk.sync(self._files.get(transactions))
+        if self.has_aborted:
+            disk.sync(self._files.get(self.path(TRANSACTION_INDEX_SUFFIX)))
         self.is_sync_wanted = False
 
     def mark_deleted(self) -> list[str]:

@@ -7,7 +7,6 @@ from typing import Final
 
 from barnabas.formats.batches.header import CURRENT_MAGIC, BatchHeader
 from barnabas.formats.logdir.index_entries import RELATIVE_OFFSET_MAX
-from barnabas.formats.logdir.names import TRANSACTION_INDEX_SUFFIX
 from barnabas.model.errors import CorruptBatch
 from barnabas.storage.batch_walk import header_at, is_intact
 from barnabas.storage.disk import Disk
@@ -112,9 +111,7 @@ def recover_segment(
     """
     segment.offset_index.reset()
     segment.time_index.reset()
-    if disk.exists(segment.path(TRANSACTION_INDEX_SUFFIX)):
-        segment.close()
-        disk.remove_file(segment.path(TRANSACTION_INDEX_SUFFIX))
+    segment.forget_aborted()
     scanner = BatchScanner(disk, segment, segment.size_bytes)
     segment.begin_rebuild()
     next_offset = segment.base_offset

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 
+from barnabas.broker.broker_logs import BrokerLogs
 from barnabas.broker.connections import Connection, Request
+from barnabas.broker.control_requests import ControlRequests
 from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.event_stream import ConnectionRefused, EventStream
 from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.fetchers import ReplicaFetchers
 from barnabas.broker.links import Links
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.metadata_session import MetadataSession
@@ -46,6 +49,8 @@ class Broker:
         """As /cluster/id says; empty until it is read."""
         self.broker_epoch = BrokerEpoch(NO_EPOCH)
         """The czxid of our registration; a control request meant for an earlier one is refused."""
+        self.is_stopping = False
+        """Nothing new is begun any more."""
         self.events = EventStream()
         self.deadlines = Deadlines()
         self.metadata = MetadataSession(store)
@@ -55,9 +60,12 @@ class Broker:
         self.metadata_cache = MetadataCache()
         self.topic_configs = TopicConfigs(self)
         self.replicas = Replicas(self)
+        self.logs = BrokerLogs(self)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, random_source
         )
+        self.fetchers = ReplicaFetchers(self)
+        self.control_requests = ControlRequests(self)
 
     # -- inputs ------------------------------------------------------------------------------
 
@@ -109,9 +117,14 @@ class Broker:
     def tick(self, now_ms: int) -> None:
         self.now_ms = now_ms
         self.deadlines.run_due(now_ms)
+        self.logs.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        return self.deadlines.next_ms()
+        deadline_ms = self.deadlines.next_ms()
+        logs_ms = self.logs.next_deadline_ms()
+        if deadline_ms is None or (logs_ms is not None and logs_ms < deadline_ms):
+            return logs_ms
+        return deadline_ms
 
     # -- what handlers ask for ---------------------------------------------------------------
 

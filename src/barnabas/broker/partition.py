@@ -76,7 +76,6 @@ class Partition:
         "index",
         "is_dirty",
         "is_offline",
-        "known_topic_id",
         "leader",
         "leader_epoch",
         "leader_id",
@@ -94,8 +93,6 @@ class Partition:
         self.topic_partition = topic_partition
         self.topic: str = topic_partition.topic
         self.index: int = topic_partition.partition
-        self.known_topic_id: TopicId = NO_TOPIC_ID
-        """What the controller told while there is no log yet to keep it."""
         self.log: PartitionLog | None = None
         self.is_offline = False
         """In a log directory that failed: every request for it is KAFKA_STORAGE_ERROR."""
@@ -119,7 +116,7 @@ class Partition:
 
     @property
     def topic_id(self) -> TopicId:
-        return self.known_topic_id if self.log is None else self.log.topic_id
+        return NO_TOPIC_ID if self.log is None else self.log.topic_id
 
     @property
     def is_leader(self) -> bool:

@@ -9,15 +9,18 @@ that nothing of the old leader reaches the log any more.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.partition import Partition, PartitionState
 from barnabas.model.error_codes import ErrorCode
+from barnabas.model.errors import DiskError
 from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
-from barnabas.storage.log_manager import LogCreated, NewLog
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+
+LOGS_PER_TURN: Final = 64
+"""Logs that are made before the loop gets its turn again; each is a handful of files."""
 
 
 class ToldPartition(NamedTuple):
@@ -42,16 +45,15 @@ class RoleChange:
         self._followers: list[tuple[Partition, ToldPartition]] = []
         self._new_ids: list[tuple[TopicPartition, TopicId]] = []
         """Followed partitions whose topic id came or went without a new epoch (L9)."""
+        self._logless: list[tuple[Partition, ToldPartition]] = []
+        """Partitions that have no log yet; what is left of them is made in later turns."""
 
     def begin(self, now_ms: int) -> None:
         """Judge every partition, then fetch what the changes need."""
         for told in self._told:
             self._judge(told)
-        topics = [
-            told.topic_partition.topic
-            for partition, told in self._leaders + self._followers
-            if partition.log is None
-        ]
+        self._logless = [entry for entry in self._leaders + self._followers if entry[0].log is None]
+        topics = [partition.topic for partition, _ in self._logless]
         self._broker.topic_configs.load(topics, self._on_configs, now_ms)
 
     # -- judging -----------------------------------------------------------------------------
@@ -63,7 +65,7 @@ class RoleChange:
         if partition is not None and partition.is_offline:
             self.errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
             return
-        known_id = NO_TOPIC_ID if partition is None else partition.topic_id
+        known_id = self._known_topic_id(key, partition)
         if NO_TOPIC_ID not in (told.topic_id, known_id) and told.topic_id != known_id:
             self.errors[key] = ErrorCode.INCONSISTENT_TOPIC_ID
             return
@@ -77,6 +79,13 @@ class RoleChange:
         else:
             self.errors[key] = ErrorCode.NONE
             self._accept(partition or replicas.host(key), told)
+
+    def _known_topic_id(self, key: TopicPartition, partition: Partition | None) -> TopicId:
+        """Of the hosted replica, or of a log that is there from before the broker started."""
+        if partition is not None and partition.log is not None:
+            return partition.log.topic_id
+        log = self._broker.logs.log(key)
+        return NO_TOPIC_ID if log is None else log.topic_id
 
     def _judge_known_epoch(self, partition: Partition, told: ToldPartition) -> ErrorCode:
         """Nothing but a topic id may be new in an epoch that is known (L9)."""
@@ -110,32 +119,24 @@ class RoleChange:
     def _on_configs(self, could_read: bool, now_ms: int) -> None:
         """The settings of the topics are known; with the store away no log is made (L16)."""
         if not could_read:
-            self._drop_without_log()
-            self._carry_out(now_ms)
-            return
-        wanted = [
-            NewLog(
-                told.topic_partition,
-                told.topic_id,
-                self._broker.topic_configs.config(told.topic_partition.topic),
-                told.state.is_new,
-            )
-            for partition, told in self._leaders + self._followers
-            if partition.log is None
-        ]
-        self._broker.logs.create(wanted, self._on_logs, now_ms)
+            self._logless = []
+        self._make_logs(now_ms)
 
-    def _on_logs(self, created: list[LogCreated], now_ms: int) -> None:
-        for outcome in created:
-            key = outcome.topic_partition
-            partition = self._broker.replicas.find(key.topic, key.partition)
-            if partition is None:
-                continue
-            if outcome.log is not None:
-                partition.attach_log(outcome.log)
-            else:
+    def _make_logs(self, now_ms: int) -> None:
+        """Open or make some logs; the loop gets its turn before the next ones."""
+        now, self._logless = self._logless[:LOGS_PER_TURN], self._logless[LOGS_PER_TURN:]
+        for partition, told in now:
+            key = told.topic_partition
+            try:
+                log = self._broker.logs.get_or_create(key, told.topic_id, told.state.is_new)
+            except DiskError as problem:
                 self.errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
-                self._broker.replicas.take_offline(partition, outcome.reason, now_ms)
+                self._broker.replicas.take_offline(partition, problem.reason, now_ms)
+            else:
+                partition.attach_log(log)
+        if self._logless:
+            self._broker.deadlines.at(now_ms, self._make_logs)
+            return
         self._drop_without_log()
         self._carry_out(now_ms)
 

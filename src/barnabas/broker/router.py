@@ -31,7 +31,15 @@ class Served(NamedTuple):
 
 
 SERVED: dict[ApiKey, Served] = {
+    ApiKey.PRODUCE: Served("produce", 0, 11),
+    ApiKey.FETCH: Served("fetch", 0, 17),
+    ApiKey.METADATA: Served("metadata", 0, 12),
+    ApiKey.LEADER_AND_ISR: Served("leader_and_isr", 0, 7),
+    ApiKey.STOP_REPLICA: Served("stop_replica", 0, 4),
+    ApiKey.UPDATE_METADATA: Served("update_metadata", 0, 8),
     ApiKey.API_VERSIONS: Served("api_versions", 0, 4),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: Served("offset_for_leader_epoch", 0, 4),
+    ApiKey.DESCRIBE_CLUSTER: Served("describe_cluster", 0, 1),
 }
 """ApiVersions answers exactly this; a handler's module is imported on its first request."""
 

@@ -57,7 +57,7 @@ _WITHOUT_START_OFFSET: Final = (
 
 def handle(broker: Broker, request: Request, body: ProduceRequest, now_ms: int) -> None:
     """Take in all partitions; the answer leaves at the end of the turn or when replicated."""
-    response = ProduceResponse()
+    response = ProduceResponse(responses=[])
     pending = PendingProduce(request, response, body.acks, body.timeout_ms)
     intake = _Intake(broker, request, pending, body.transactional_id, now_ms)
     for topic_data in body.topic_data:

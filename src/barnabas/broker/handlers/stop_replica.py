@@ -14,7 +14,6 @@ from barnabas.formats.wire.generated.stop_replica import (
 )
 from barnabas.model.epochs import EPOCH_DURING_DELETE, NO_EPOCH
 from barnabas.model.error_codes import ErrorCode
-from barnabas.model.errors import DiskError
 from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -73,8 +72,7 @@ class _StopReplica:
             if error == ErrorCode.NONE:
                 accepted.append(stop)
         self._broker.fetchers.stop([stop.topic_partition for stop in accepted], now_ms)
-        for stop in accepted:
-            self._stop(stop, now_ms)
+        self._delete([stop for stop in accepted if stop.is_deletion], now_ms)
         self._broker.fetchers.close_idle()
         done(StopReplicaResponse(partition_errors=self._told_errors()), now_ms)
 
@@ -91,26 +89,25 @@ class _StopReplica:
             return ErrorCode.NONE
         return ErrorCode.FENCED_LEADER_EPOCH
 
-    def _stop(self, stop: _Stop, now_ms: int) -> None:
-        """Without deletion the partition stays hosted as it was (S7)."""
-        if not stop.is_deletion:
-            return
-        broker, key = self._broker, stop.topic_partition
+    def _delete(self, stops: list[_Stop], now_ms: int) -> None:
+        """Host the replicas no more and retire their logs; without deletion all stays (S7)."""
+        broker = self._broker
         replicas = broker.replicas
-        partition = replicas.find(key.topic, key.partition)
-        if partition is not None:
-            replicas.write_out(partition, now_ms)
-            replicas.release(partition)
-            partition.forget_role()
-            replicas.dismiss(partition, replicas.absence(key.topic, key.partition), now_ms)
-        try:
-            broker.logs.delete(key, now_ms)
-        except DiskError:
-            self._errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
-            return
-        if not replicas.partitions_of(key.topic):
-            broker.topic_configs.forget(key.topic)
-        broker.control_requests.note_deleted(key, max(stop.leader_epoch, NO_EPOCH), now_ms)
+        for key, _, _ in stops:
+            partition = replicas.find(key.topic, key.partition)
+            if partition is not None:
+                replicas.write_out(partition, now_ms)
+                replicas.release(partition)
+                partition.forget_role()
+                replicas.dismiss(partition, replicas.absence(key.topic, key.partition), now_ms)
+        refused = broker.logs.retire([stop.topic_partition for stop in stops], now_ms)
+        for key, leader_epoch, _ in stops:
+            if key in refused:
+                self._errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
+                continue
+            if not replicas.partitions_of(key.topic):
+                broker.topic_configs.forget(key.topic)
+            broker.control_requests.note_deleted(key, max(leader_epoch, NO_EPOCH), now_ms)
 
     def _told_errors(self) -> list[StopReplicaPartitionError]:
         return [

@@ -1,0 +1,129 @@
+"""The logs of one broker at work: opened, looked after when it is time, their losses told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from barnabas.model.errors import DiskError
+from barnabas.model.ids import TopicId, TopicPartition
+from barnabas.storage.log_events import DirectoryLost
+from barnabas.storage.log_manager import LogManager
+from barnabas.storage.partition_log import PartitionLog
+from barnabas.storage.recovery import SegmentRecovered
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+OPEN_FILES_MAX: Final = 4096
+"""Files that logs may hold open beside the active segments."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogComplaint:
+    """Something in a log directory was not as it should be, and was put right without loss."""
+
+    complaint: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectoryLost:
+    """A log directory went offline with all its replicas."""
+
+    path: str
+    reason: str
+    partitions: tuple[TopicPartition, ...]
+    is_last: bool
+
+
+Opened = Callable[[int], None]
+Refused = Callable[[Exception], None]
+
+
+class BrokerLogs:
+    """Drives the log manager and tells its news (a `LogListener`)."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.manager = LogManager(
+            broker.disk,
+            broker.config,
+            broker.topic_configs.config,
+            self,
+            broker.random,
+            OPEN_FILES_MAX,
+        )
+        self._on_opened: Opened | None = None
+        self._on_refused: Refused | None = None
+        self._on_last_lost: Opened | None = None
+
+    def open(self, on_opened: Opened, on_refused: Refused, now_ms: int) -> None:
+        """Load every log in the directories, which `manager.directories.inspect` has looked at."""
+        self._on_opened, self._on_refused = on_opened, on_refused
+        broker = self._broker
+        self.manager.open(broker.cluster_id, broker.broker_id, now_ms, broker.wall_clock.epoch_ms())
+
+    def on_last_directory_lost(self, then: Opened) -> None:
+        """Call `then(now_ms)` when no log directory is left: a broker without any stops."""
+        self._on_last_lost = then
+
+    def close(self, now_ms: int) -> None:
+        """Leave the directories so that the next start need not recover anything."""
+        self.manager.close(now_ms, self._broker.broker_epoch)
+
+    def next_deadline_ms(self) -> int | None:
+        return self.manager.next_deadline_ms()
+
+    def tick(self, now_ms: int) -> None:
+        """Do what is due."""
+        deadline_ms = self.manager.next_deadline_ms()
+        if deadline_ms is not None and deadline_ms <= now_ms:
+            self.manager.tick(now_ms, self._broker.wall_clock.epoch_ms())
+
+    # -- logs --------------------------------------------------------------------------------
+
+    def log(self, topic_partition: TopicPartition) -> PartitionLog | None:
+        return self.manager.log(topic_partition)
+
+    def get_or_create(
+        self, topic_partition: TopicPartition, topic_id: TopicId, is_new: bool
+    ) -> PartitionLog:
+        """The partition's log, made if there is none; `DiskError` when none can be had."""
+        wall_ms = self._broker.wall_clock.epoch_ms()
+        return self.manager.get_or_create(topic_partition, topic_id, is_new, wall_ms)
+
+    def retire(
+        self, topic_partitions: list[TopicPartition], now_ms: int
+    ) -> dict[TopicPartition, DiskError]:
+        """Take deleted replicas' logs out of use; the errors of those that stay (S7)."""
+        return self.manager.retire(topic_partitions, now_ms)
+
+    # -- what the manager tells --------------------------------------------------------------
+
+    def on_segment_recovered(self, progress: SegmentRecovered) -> None:
+        self._broker.events.publish(progress, self._broker.now_ms)
+
+    def on_log_complaint(self, complaint: str) -> None:
+        self._broker.events.publish(LogComplaint(complaint), self._broker.now_ms)
+
+    def on_logs_opened(self, now_ms: int) -> None:
+        if self._on_opened is not None:
+            self._on_opened(self._broker.now_ms)
+
+    def on_logs_refused(self, error: Exception) -> None:
+        if self._on_refused is not None:
+            self._on_refused(error)
+
+    def on_directory_lost(self, lost: DirectoryLost, now_ms: int) -> None:
+        """Every replica in the directory goes offline; without any directory the broker ends."""
+        reason = lost.error.reason
+        for key in lost.topic_partitions:
+            partition = self._broker.replicas.find(key.topic, key.partition)
+            if partition is not None:
+                self._broker.replicas.take_offline(partition, reason, now_ms)
+        self._broker.events.publish(
+            LogDirectoryLost(lost.path, reason, lost.topic_partitions, lost.is_last), now_ms
+        )
+        if lost.is_last and self._on_last_lost is not None:
+            self._on_last_lost(now_ms)

@@ -514,11 +514,11 @@ class PartitionLog:
     def _read_segments(
         self, offset: int, max_bytes: int, upper_offset: int, must_return_one: bool
     ) -> FileSlice | bytes:
-        number = self._segment_number(offset)
+        number = self.segment_number(offset)
         last_number = len(self.segments) - 1
         while number <= last_number:
             segment = self.segments[number]
-            start, size_bytes = self._find_batch(segment, offset)
+            start, size_bytes = self.find_position(segment, offset)
             if start >= 0:
                 limit = segment.size_bytes
                 if number == last_number:
@@ -544,13 +544,13 @@ class PartitionLog:
         disk.retain(file)
         return FileSlice(disk, file, position, size_bytes)
 
-    def _segment_number(self, offset: int) -> int:
+    def segment_number(self, offset: int) -> int:
         """The segment whose base offset is the greatest not above `offset`."""
         if offset >= self._active.base_offset:
             return len(self.segments) - 1
         return max(bisect_right(self.segments, offset, key=_base_offset_of) - 1, 0)
 
-    def _find_batch(self, segment: Segment, offset: int) -> tuple[int, int]:
+    def find_position(self, segment: Segment, offset: int) -> tuple[int, int]:
         """Position and size of the first batch that ends at or after `offset`; (-1, 0): none."""
         recent = self._recent
         if segment is self._active and offset >= recent.floor_offset:
@@ -562,35 +562,8 @@ class PartitionLog:
 
     def _position_of(self, segment: Segment, offset: int) -> int:
         """Where the batch begins that contains `offset` or follows it; the end if none does."""
-        position, _ = self._find_batch(segment, offset)
+        position, _ = self.find_position(segment, offset)
         return segment.size_bytes if position < 0 else position
-
-    def aborted_transactions(self, offset: int, size_bytes: int) -> list[AbortedTransaction]:
-        """Those that a read_committed reader must know who reads so many bytes from `offset`."""
-        try:
-            return self._aborted_transactions(offset, size_bytes)
-        except DiskError as error:
-            self.fail(error)
-            raise
-
-    def _aborted_transactions(self, offset: int, size_bytes: int) -> list[AbortedTransaction]:
-        number = self._segment_number(offset)
-        segment = self.segments[number]
-        position, _ = self._find_batch(segment, offset)
-        upper_offset = None
-        if position >= 0:
-            upper_offset = segment.offset_index.offset_at_or_after(position + size_bytes)
-        if upper_offset is None:
-            is_last = number + 1 == len(self.segments)
-            upper_offset = self.log_end_offset if is_last else self.segments[number + 1].base_offset
-        found: list[AbortedTransaction] = []
-        for segment in self.segments[number:]:
-            for aborted in segment.aborted_transactions():
-                if aborted.last_offset >= offset and aborted.first_offset < upper_offset:
-                    found.append(aborted)
-                if aborted.last_stable_offset >= upper_offset:
-                    return found
-        return found
 
     # Cutting
 

@@ -25,6 +25,7 @@ from barnabas.model.epochs import LeaderEpoch
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import DiskError
 from barnabas.model.ids import NO_BROKER, NO_TOPIC_ID, BrokerId
+from barnabas.storage.aborted_transactions import aborted_transactions
 from barnabas.storage.disk import FileSlice
 from barnabas.storage.partition_log import PartitionLog
 
@@ -161,7 +162,7 @@ class PartitionReader:
             return failed(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
         aborted: list[AbortedTransaction] | None = None
         if self.is_read_committed:
-            aborted = _aborted_transactions(log, offset, upper_offset)
+            aborted = _aborted_transactions(log, offset, records)
         return PartitionData(
             partition_index=asked.partition,
             high_watermark=high_watermark,
@@ -173,14 +174,15 @@ class PartitionReader:
 
 
 def _aborted_transactions(
-    log: PartitionLog, offset: int, upper_offset: int
+    log: PartitionLog, offset: int, records: bytes | FileSlice
 ) -> list[AbortedTransaction]:
     """Of which producers a read_committed consumer must leave out records, and from where."""
-    if offset >= upper_offset:
+    size_bytes = len(records) if isinstance(records, bytes) else records.size_bytes
+    if size_bytes == 0:
         return []
     return [
         AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-        for aborted in log.aborted_transactions(offset, upper_offset)
+        for aborted in aborted_transactions(log, offset, size_bytes)
     ]
 
 

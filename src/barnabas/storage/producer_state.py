@@ -11,6 +11,7 @@ from barnabas.formats.batches.header import BatchHeader
 from barnabas.formats.logdir.producer_snapshot import ProducerSnapshotEntry
 from barnabas.formats.logdir.transaction_index import AbortedTransaction
 from barnabas.model.error_codes import ErrorCode
+from barnabas.model.ids import ProducerId
 from barnabas.model.invariant import invariant
 
 BATCHES_KEPT: Final = 5
@@ -212,7 +213,7 @@ class ProducerState:
         self._find_first_unstable()
         if is_commit:
             return None
-        return AbortedTransaction(producer_id, first_offset, offset, last_stable_offset)
+        return AbortedTransaction(ProducerId(producer_id), first_offset, offset, last_stable_offset)
 
     def note_replicated(self, high_watermark: int) -> None:
         """Ends of transactions below the high watermark are stable."""

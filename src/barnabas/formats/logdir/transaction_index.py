@@ -4,6 +4,7 @@ import struct
 from typing import Final, NamedTuple
 
 from barnabas.model.errors import DecodeError
+from barnabas.model.ids import ProducerId
 
 ENTRY_SIZE: Final = 34
 VERSION: Final = 0
@@ -14,7 +15,7 @@ _ENTRY: Final = struct.Struct(">hqqqq")
 class AbortedTransaction(NamedTuple):
     """Records of a producer between two offsets that a read_committed reader must skip."""
 
-    producer_id: int
+    producer_id: ProducerId
     first_offset: int
     last_offset: int
     """Where the marker stands that ended it."""
@@ -35,5 +36,5 @@ def decode_aborted_transactions(data: bytes) -> list[AbortedTransaction]:
         version, producer_id, first, last, last_stable = _ENTRY.unpack_from(data, at)
         if version > VERSION or version < 0:
             raise DecodeError(f"a transaction index entry of version {version}")
-        found.append(AbortedTransaction(producer_id, first, last, last_stable))
+        found.append(AbortedTransaction(ProducerId(producer_id), first, last, last_stable))
     return found

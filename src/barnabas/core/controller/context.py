@@ -187,7 +187,7 @@ class ControllerContext:
         self, broker_ids: Iterable[BrokerId], partitions: Iterable[TopicPartition]
     ) -> None:
         """Send partitions to brokers' metadata; one that never had a leader is left out."""
-        entries = [self._metadata_entry(partition) for partition in partitions]
+        entries = [self.metadata_entry(partition) for partition in partitions]
         self.batch.add_update_metadata(broker_ids, [entry for entry in entries if entry])
 
     def stop(self, replica: Replica, *, delete_partition: bool) -> None:
@@ -207,7 +207,8 @@ class ControllerContext:
         self.effects.extend(flushed.requests)
         self.stories.extend(RequestsDropped(broker_id) for broker_id in flushed.dropped_for)
 
-    def _metadata_entry(self, partition: TopicPartition) -> MetadataEntry | None:
+    def metadata_entry(self, partition: TopicPartition) -> MetadataEntry | None:
+        """What everybody is told of a partition; None when it never had a leader."""
         state = self.image.partition_states.get(partition)
         if state is None:
             return None

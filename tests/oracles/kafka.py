@@ -1,4 +1,4 @@
-"""A real Apache Kafka 3.9.2 with its ZooKeeper, as child processes, to be asked what we are asked."""
+"""A real Kafka 3.9.2 with its ZooKeeper, as child processes, asked the same as our broker."""
 
 import subprocess
 import threading

@@ -12,4 +12,5 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("long", parent=settings.get_profile("fast"), max_examples=2000)
+settings.register_profile("steady", parent=settings.get_profile("fast"), derandomize=True)
 settings.load_profile(os.environ.get("BARNABAS_HYPOTHESIS", "fast"))

@@ -70,8 +70,8 @@ class _Finder:
     def _offer(self, node: ast.AST, scope: str) -> Iterator[Site]:
         match node:
             case ast.Compare(ops=[operator]) if type(operator) in COMPARISONS:
-                changed = COMPARISONS[type(operator)]()
-                yield _site(node, scope, partial(_replace_item, node.ops, 0, changed))
+                comparison = COMPARISONS[type(operator)]()
+                yield _site(node, scope, partial(_replace_item, node.ops, 0, comparison))
             case ast.BinOp(op=operator) | ast.AugAssign(op=operator) if (
                 type(operator) in ARITHMETIC
             ):

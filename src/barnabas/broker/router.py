@@ -33,6 +33,7 @@ class Served(NamedTuple):
 SERVED: dict[ApiKey, Served] = {
     ApiKey.PRODUCE: Served("produce", 0, 11),
     ApiKey.FETCH: Served("fetch", 0, 17),
+    ApiKey.LIST_OFFSETS: Served("list_offsets", 0, 9),
     ApiKey.METADATA: Served("metadata", 0, 12),
     ApiKey.LEADER_AND_ISR: Served("leader_and_isr", 0, 7),
     ApiKey.STOP_REPLICA: Served("stop_replica", 0, 4),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 
+from barnabas.broker.administration import Administration
 from barnabas.broker.broker_logs import BrokerLogs
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.control_requests import ControlRequests
+from barnabas.broker.controller import ControllerRole
 from barnabas.broker.deadlines import Deadlines
+from barnabas.broker.dynamic_configs import DynamicConfigs
 from barnabas.broker.event_stream import ConnectionRefused, EventStream
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.fetchers import ReplicaFetchers
@@ -15,6 +18,8 @@ from barnabas.broker.links import Links
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.metadata_session import MetadataSession
 from barnabas.broker.ports import ConnectionId, LinkId, MetadataStore, Transport, WallClock
+from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.registration import Registration
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.router import Router
 from barnabas.broker.topic_configs import TopicConfigs
@@ -66,6 +71,11 @@ class Broker:
         )
         self.fetchers = ReplicaFetchers(self)
         self.control_requests = ControlRequests(self)
+        self.administration = Administration(self)
+        self.producer_ids = ProducerIds(self)
+        self.controller = ControllerRole(self)
+        self.dynamic_configs = DynamicConfigs(self)
+        self.registration = Registration(self)
 
     # -- inputs ------------------------------------------------------------------------------
 

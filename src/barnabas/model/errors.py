@@ -9,6 +9,7 @@ BarnabasError
 |  `- DiskLost           any other refusal: the log directory cannot be trusted any more
 |- LogDirectoryRefused   a directory that is not ours to use: what was found, what was expected
 |- MetadataFileRefused   a metadata file that is not ours to use, damaged, or in use elsewhere
+|- RegistrationRefused   another broker has this one's id or address, or the store has no say
 `- ConfigRefused         a setting that cannot be honoured, with key, value and reason
    `- SettingUnsupported one that Kafka would honour and this broker must not pass over
 
@@ -55,6 +56,10 @@ class LogDirectoryRefused(BarnabasError):
 
 class MetadataFileRefused(BarnabasError):
     """A metadata file that cannot be trusted or shared: what was found, what was expected."""
+
+
+class RegistrationRefused(BarnabasError):
+    """This broker cannot be a member of the cluster; nothing of another member was changed."""
 
 
 class ConfigRefused(BarnabasError):

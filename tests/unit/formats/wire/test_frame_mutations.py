@@ -1,0 +1,244 @@
+"""Any byte of a frame may be any other: a value that encodes again, or DecodeError, and no more.
+
+Memory is bounded by eight times the frame, for real frames and for what counts claim to follow.
+"""
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.formats.wire import catalog
+from barnabas.formats.wire.api_keys import ApiKey
+from barnabas.formats.wire.generated import (
+    create_topics,
+    fetch,
+    leader_and_isr,
+    metadata,
+    offset_commit,
+    offset_fetch,
+    update_metadata,
+)
+from barnabas.formats.wire.headers import decode_request_header, decode_response_header
+from barnabas.model.errors import DecodeError
+from tests.schemas import SIDES, api_versions, build, decode, encode, message_of, name_version
+from tests.strategies.messages import messages
+
+VECTORS = Path(__file__).parents[3] / "vectors" / "wire"
+OTHER_BYTES = (0x00, 0x01, 0x7F, 0x80, 0xFF)
+POSITIONS_MAX = 150
+SMALL_CHANGE = 8192
+"""What an empty message, an exception and the counting itself may take on top."""
+
+
+def check_bytes(key: int, version: int, side: str, data: bytes) -> bool:
+    """Whether the bytes are a message; if so, it encodes, and to what decodes to the same."""
+    try:
+        value = decode(key, version, side, data)
+    except DecodeError:
+        return False
+    assert decode(key, version, side, encode(key, version, side, value)) == value
+    return True
+
+
+@pytest.mark.parametrize("pair", api_versions(), ids=name_version)
+@settings(max_examples=2)
+@given(data=st.data())
+def test_any_byte_may_be_changed(pair: tuple[int, int], data: st.DataObject) -> None:
+    key, version = pair
+    for side in SIDES:
+        plain = data.draw(messages(key, version, side))
+        encoded = encode(key, version, side, build(key, message_of(key, side), plain))
+        step = 1 + len(encoded) // POSITIONS_MAX
+        for position in range(0, len(encoded), step):
+            for byte in OTHER_BYTES:
+                mutated = bytearray(encoded)
+                mutated[position] = byte
+                check_bytes(key, version, side, bytes(mutated))
+
+
+@pytest.mark.parametrize("module", sorted(path.stem for path in VECTORS.glob("*.jsonl")))
+def test_any_byte_of_a_recorded_frame_may_be_changed(module: str) -> None:
+    key = next(api.key for api in catalog.APIS.values() if api.module == module)
+    lines = (VECTORS / f"{module}.jsonl").read_text(encoding="utf-8").splitlines()
+    longest: dict[tuple[str, int], bytes] = {}
+    for row in map(json.loads, lines):
+        frame = bytes.fromhex(row["raw"])
+        place = (row["side"], row["version"])
+        if len(frame) > len(longest.get(place, b"")):
+            longest[place] = frame
+    for (side, version), frame in longest.items():
+        if side == "request":
+            start = decode_request_header(frame, 0, len(frame)).body_start
+        else:
+            start = decode_response_header(frame, 0, len(frame), key, version)[1]
+        body = frame[start:]
+        assert check_bytes(key, version, side, body)
+        for position in range(len(body)):
+            for byte in (body[position] ^ 0x01, body[position] ^ 0x80, 0xFF, 0x00):
+                mutated = body[:position] + bytes([byte]) + body[position + 1 :]
+                assert peak_of_decoding(key, version, side, mutated) < bound(mutated)
+
+
+def decode_or_refuse(key: int, version: int, side: str, data: bytes) -> object:
+    try:
+        return decode(key, version, side, data)
+    except DecodeError:
+        return None
+
+
+def bound(frame: bytes) -> int:
+    return 8 * len(frame) + SMALL_CHANGE
+
+
+def peak_of_decoding(key: int, version: int, side: str, data: bytes) -> int:
+    """The bytes that were allocated at the most while a frame was decoded."""
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        decode_or_refuse(key, version, side, data)
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def dense_messages() -> list[tuple[ApiKey, int, str, object]]:
+    """Large messages with much structure and few bytes in it, as large clusters send them."""
+    ids = [1001, 1002, 1003]
+    numbers = range(300, 4300)
+    is_state = leader_and_isr.LeaderAndIsrPartitionState
+    metadata_state = update_metadata.UpdateMetadataPartitionState
+    return [
+        (
+            ApiKey.LEADER_AND_ISR,
+            7,
+            "request",
+            leader_and_isr.LeaderAndIsrRequest(
+                topic_states=[
+                    leader_and_isr.LeaderAndIsrTopicState(
+                        topic_name="topic",
+                        partition_states=[
+                            is_state(partition_index=n, isr=ids, replicas=ids) for n in numbers
+                        ],
+                    )
+                ]
+            ),
+        ),
+        (
+            ApiKey.UPDATE_METADATA,
+            8,
+            "request",
+            update_metadata.UpdateMetadataRequest(
+                topic_states=[
+                    update_metadata.UpdateMetadataTopicState(
+                        topic_name="topic",
+                        partition_states=[
+                            metadata_state(partition_index=n, isr=ids, replicas=ids)
+                            for n in numbers
+                        ],
+                    )
+                ]
+            ),
+        ),
+        (
+            ApiKey.METADATA,
+            12,
+            "response",
+            metadata.MetadataResponse(
+                topics=[
+                    metadata.MetadataResponseTopic(
+                        name="topic",
+                        partitions=[
+                            metadata.MetadataResponsePartition(
+                                partition_index=n, replica_nodes=ids, isr_nodes=ids
+                            )
+                            for n in numbers
+                        ],
+                    )
+                ]
+            ),
+        ),
+        (
+            ApiKey.FETCH,
+            12,
+            "request",
+            fetch.FetchRequest(
+                topics=[
+                    fetch.FetchTopic(
+                        topic=f"topic-{n}",
+                        partitions=[fetch.FetchPartition(partition=n, fetch_offset=n * 1000)],
+                    )
+                    for n in numbers
+                ]
+            ),
+        ),
+        (
+            ApiKey.OFFSET_COMMIT,
+            9,
+            "request",
+            offset_commit.OffsetCommitRequest(
+                topics=[
+                    offset_commit.OffsetCommitRequestTopic(
+                        name="topic",
+                        partitions=[
+                            offset_commit.OffsetCommitRequestPartition(
+                                partition_index=n, committed_offset=n * 1000
+                            )
+                            for n in numbers
+                        ],
+                    )
+                ]
+            ),
+        ),
+        (
+            ApiKey.OFFSET_FETCH,
+            7,
+            "request",
+            offset_fetch.OffsetFetchRequest(
+                topics=[
+                    offset_fetch.OffsetFetchRequestTopic(
+                        name="topic", partition_indexes=list(numbers)
+                    )
+                ]
+            ),
+        ),
+        (
+            ApiKey.CREATE_TOPICS,
+            7,
+            "request",
+            create_topics.CreateTopicsRequest(
+                topics=[
+                    create_topics.CreatableTopic(
+                        name=f"topic-{n}", num_partitions=3, replication_factor=3
+                    )
+                    for n in numbers
+                ]
+            ),
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    "message", dense_messages(), ids=lambda message: f"{message[0].name}-v{message[1]}"
+)
+def test_decoded_messages_of_large_clusters_take_less_than_eight_times_their_bytes(
+    message: tuple[ApiKey, int, str, object],
+) -> None:
+    key, version, side, value = message
+    encoded = encode(key, version, side, value)
+    assert len(encoded) > SMALL_CHANGE
+    assert decode(key, version, side, encoded) == value
+    assert peak_of_decoding(key, version, side, encoded) < bound(encoded)
+
+
+@pytest.mark.parametrize("pair", api_versions(), ids=name_version)
+def test_a_count_that_claims_more_than_there_is_takes_no_memory(pair: tuple[int, int]) -> None:
+    key, version = pair
+    for side in SIDES:
+        decode_or_refuse(key, version, side, b"")  # the import of the codec is not what is measured
+        for filling in (b"\xff\xff\xff\xff\x0f", b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f", b"\x7f"):
+            frame = filling * 500
+            assert peak_of_decoding(key, version, side, frame) < bound(frame)

@@ -255,9 +255,10 @@ class ProducerState:
         return len(expired)
 
     def to_snapshot(self) -> list[ProducerSnapshotEntry]:
-        """What a snapshot file keeps: of each producer the last batch alone."""
+        """What a snapshot file keeps: of each producer, by its id, the last batch alone."""
         entries: list[ProducerSnapshotEntry] = []
-        for entry in self._producers.values():
+        for producer_id in sorted(self._producers):
+            entry = self._producers[producer_id]
             last = entry.batches[-1] if entry.batches else None
             entries.append(
                 ProducerSnapshotEntry(

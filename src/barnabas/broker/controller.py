@@ -237,6 +237,11 @@ class ControllerRole:
         held = self._controllership
         return held is not None and held.controller.context.is_queued_for_deletion(topic)
 
+    def topic_name(self, topic_id: TopicId) -> str | None:
+        """The topic of an id, as this broker knows it as the controller."""
+        held = self._controllership
+        return None if held is None else held.controller.image.topic_name(topic_id)
+
     def note_unclean_election_enabled(self, topic: str, now_ms: int) -> None:
         """A topic's settings allow a leader that lacks records from now on."""
         if self._controllership is not None:

@@ -39,7 +39,12 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.STOP_REPLICA: Served("stop_replica", 0, 4),
     ApiKey.UPDATE_METADATA: Served("update_metadata", 0, 8),
     ApiKey.API_VERSIONS: Served("api_versions", 0, 4),
+    ApiKey.CREATE_TOPICS: Served("create_topics", 0, 7),
+    ApiKey.DELETE_TOPICS: Served("delete_topics", 0, 6),
+    ApiKey.INIT_PRODUCER_ID: Served("init_producer_id", 0, 5),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: Served("offset_for_leader_epoch", 0, 4),
+    ApiKey.DESCRIBE_CONFIGS: Served("describe_configs", 0, 4),
+    ApiKey.CREATE_PARTITIONS: Served("create_partitions", 0, 3),
     ApiKey.DESCRIBE_CLUSTER: Served("describe_cluster", 0, 1),
 }
 """ApiVersions answers exactly this; a handler's module is imported on its first request."""

@@ -77,6 +77,13 @@ class ClusterImage:
         known = self.topics.get(topic)
         return NO_TOPIC_ID if known is None else known.topic_id
 
+    def topic_name(self, topic_id: TopicId) -> str | None:
+        """The topic of an id; None when no topic has it."""
+        for name, topic in self.topics.items():
+            if topic.topic_id == topic_id:
+                return name
+        return None
+
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
         """The replicas of a partition; none for one that is not there."""
         topic = self.topics.get(partition.topic)

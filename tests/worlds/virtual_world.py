@@ -230,6 +230,8 @@ class Client(Opener):
         self.answers: dict[int, Any] = {}
         """Decoded answers by the number of their request, in the order of arriving."""
         self.answered_ms: dict[int, int] = {}
+        self._is_raw = False
+        self._raw: bytes | None = None
         world.network.open(self, address)
         world.run_until(lambda: self._wire is not None or bool(self.closed_reason))
 
@@ -238,6 +240,9 @@ class Client(Opener):
 
     def on_frame(self, frame: bytes) -> None:
         body = frame[4:]
+        if self._is_raw:
+            self._raw = body
+            return
         number = headers.read_correlation_id(body)
         api_key, version = self._asked[number]
         self.answers[number] = framing.decode_response(api_key, version, body)
@@ -260,6 +265,17 @@ class Client(Opener):
         self.world.run_until(lambda: number in self.answers or bool(self.closed_reason))
         assert number in self.answers, f"{self.name}: {self.closed_reason}"
         return self.answers[number]
+
+    def call_raw(self, request: bytes) -> bytes:
+        """Send a frame as it was recorded, from its api key on; the answer's frame likewise."""
+        assert self._wire is not None, f"{self.name} is not connected: {self.closed_reason}"
+        self._raw = None
+        self._is_raw = True
+        self._wire.to_host(len(request).to_bytes(4, "big") + request)
+        self.world.run_until(lambda: self._raw is not None or bool(self.closed_reason))
+        self._is_raw = False
+        assert self._raw is not None, f"{self.name}: {self.closed_reason}"
+        return self._raw
 
     def close(self) -> None:
         if self._wire is not None:

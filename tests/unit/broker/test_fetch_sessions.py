@@ -15,7 +15,11 @@ from barnabas.broker.fetch_sessions import (
     PartitionKey,
     next_epoch,
 )
-from barnabas.formats.wire.generated.fetch import EpochEndOffset, PartitionData
+from barnabas.formats.wire.generated.fetch import (
+    NO_EPOCH_END_OFFSET,
+    EpochEndOffset,
+    PartitionData,
+)
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID, TopicId
 
@@ -33,7 +37,7 @@ def told(
     log_start_offset: int = 0,
     error: int = 0,
     records: bytes = b"",
-    diverging: EpochEndOffset = EpochEndOffset(),
+    diverging: EpochEndOffset = NO_EPOCH_END_OFFSET,
 ) -> PartitionData:
     return PartitionData(
         partition_index=partition,

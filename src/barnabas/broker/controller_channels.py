@@ -129,7 +129,7 @@ class BrokerChannel:
         config = self._broker.config
         message = to_message(self._broker.broker_id, request, config.inter_broker_listener_name)
         self._publish(
-            ControlRequestSent(self._peer.broker_id, message.api.name, len(request.entries))
+            ControlRequestSent(self._peer.broker_id, _name(request), len(request.entries))
         )
         self._link.request(
             message.api,
@@ -176,8 +176,7 @@ class BrokerChannel:
         request = self._in_flight
         if request is None:
             return
-        api = type(request).__name__.removeprefix("Send")
-        self._publish(ControlRequestUnanswered(self._peer.broker_id, api, reason))
+        self._publish(ControlRequestUnanswered(self._peer.broker_id, _name(request), reason))
         self._pause = self._broker.deadlines.at(now_ms + RETRY_BACKOFF_MS, self._send)
 
     def _pay_later(self, now_ms: int) -> None:
@@ -199,8 +198,7 @@ class BrokerChannel:
     ) -> None:
         quiet = (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH)
         failed = tuple((one, code) for one, code in partition_errors.items() if code not in quiet)
-        api = type(request).__name__.removeprefix("Send")
-        self._publish(ControlRequestAnswered(self._peer.broker_id, api, error, failed))
+        self._publish(ControlRequestAnswered(self._peer.broker_id, _name(request), error, failed))
 
     def _publish(self, event: object) -> None:
         self._broker.events.publish(event, self._broker.now_ms)
@@ -244,3 +242,8 @@ class ControllerChannels:
         for channel in self._channels.values():
             channel.close()
         self._channels.clear()
+
+
+def _name(request: ControlRequest) -> str:
+    """The name of the request's API."""
+    return type(request).__name__.removeprefix("Send")

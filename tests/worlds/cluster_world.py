@@ -1,0 +1,191 @@
+"""A cluster that controls itself: brokers register, elect a controller and obey it, in virtual time."""
+
+import json
+from collections import defaultdict
+from typing import Any
+
+from barnabas.broker.controller_channels import ControlRequestSent
+from barnabas.formats.wire.api_keys import ApiKey
+from barnabas.formats.wire.generated.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from barnabas.formats.wire.generated.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from barnabas.formats.wire.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.formats.wire.generated.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.model.error_codes import ErrorCode
+from barnabas.model.znode import GetChildren
+from barnabas.zookeeper.machine import ZooKeeperMachine
+from tests.worlds.virtual_world import BrokerHost, Client, VirtualWorld
+
+
+class MemberHost(BrokerHost):
+    """A broker that joins the cluster when it starts."""
+
+    is_live = False
+
+    def start(self) -> None:
+        super().start()
+        self.is_live = False
+        registration = self.broker.registration
+
+        def on_prepared(cluster_id: str, now_ms: int) -> None:
+            self.broker.cluster_id = cluster_id
+            registration.register(on_registered)
+
+        def on_registered(now_ms: int) -> None:
+            self.is_live = True
+            self.broker.controller.start(now_ms)
+            self.broker.dynamic_configs.start(now_ms)
+
+        registration.prepare(on_prepared)
+        self.is_touched = True
+
+
+class ClusterWorld(VirtualWorld):
+    """Brokers, their store and a client for each question."""
+
+    def add_broker(self, broker_id: int, **settings: str) -> BrokerHost:
+        host = MemberHost(
+            self, broker_id, {key.replace("_", "."): value for key, value in settings.items()}
+        )
+        self.hosts[broker_id] = host
+        host.start()
+        self.run_until(lambda: host.is_live)
+        return host
+
+    @property
+    def machine(self) -> ZooKeeperMachine:
+        return self.ensemble.machine
+
+    @property
+    def controller(self) -> BrokerHost:
+        """The broker that is the controller now."""
+        active = [h for h in self.hosts.values() if h.is_running and h.broker.controller.is_active]
+        assert len(active) == 1, f"{len(active)} controllers"
+        return active[0]
+
+    def run_until_controlled(self) -> None:
+        """Let the new controller finish its take-over."""
+        self.run_until(
+            lambda: any(
+                host.is_running
+                and host.broker.controller.is_active
+                and host.broker.metadata_cache.live_brokers()
+                for host in self.hosts.values()
+            )
+        )
+
+    def data(self, path: str) -> Any:
+        """The JSON of a znode; None when there is no such node."""
+        node = self.machine.tree.node(path)
+        if node is None:
+            return None
+        return json.loads(node.data) if node.data else {}
+
+    def children(self, path: str) -> list[str]:
+        return sorted(self.machine.tree.read(GetChildren(path)).children)
+
+    def ask(self, api_key: ApiKey, version: int, body: Any, at: int | None = None) -> Any:
+        """Ask a broker, the controller unless another is named."""
+        broker_id = self.controller.broker_id if at is None else at
+        client: Client = self.client(broker_id)
+        answer = client.call(api_key, version, body)
+        client.close()
+        return answer
+
+    # -- what clients ask for ----------------------------------------------------------------
+
+    def create(
+        self,
+        name: str,
+        partitions: int = -1,
+        replicas: int = -1,
+        *,
+        assignments: list[list[int]] | None = None,
+        configs: dict[str, str | None] | None = None,
+        timeout_ms: int = 5_000,
+        is_validation: bool = False,
+        at: int | None = None,
+        version: int = 7,
+    ) -> Any:
+        """CreateTopics for one topic; its result."""
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replicas,
+            assignments=[
+                CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
+                for number, brokers in enumerate(assignments or [])
+            ],
+            configs=[
+                CreatableTopicConfig(name=key, value=value)
+                for key, value in (configs or {}).items()
+            ],
+        )
+        body = CreateTopicsRequest(
+            topics=[topic], timeout_ms=timeout_ms, validate_only=is_validation
+        )
+        return self.ask(ApiKey.CREATE_TOPICS, version, body, at).topics[0]
+
+    def grow(
+        self,
+        name: str,
+        count: int,
+        assignments: list[list[int]] | None = None,
+        *,
+        timeout_ms: int = 5_000,
+        is_validation: bool = False,
+        at: int | None = None,
+    ) -> Any:
+        """CreatePartitions for one topic; its result."""
+        given = None
+        if assignments is not None:
+            given = [CreatePartitionsAssignment(broker_ids=brokers) for brokers in assignments]
+        body = CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name=name, count=count, assignments=given)],
+            timeout_ms=timeout_ms,
+            validate_only=is_validation,
+        )
+        return self.ask(ApiKey.CREATE_PARTITIONS, 3, body, at).results[0]
+
+    def delete(
+        self,
+        name: str | None = None,
+        *,
+        topic_id: bytes = bytes(16),
+        timeout_ms: int = 5_000,
+        at: int | None = None,
+        version: int = 6,
+    ) -> Any:
+        """DeleteTopics for one topic; its result."""
+        body = DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=name, topic_id=topic_id)],
+            topic_names=[name or ""],
+            timeout_ms=timeout_ms,
+        )
+        return self.ask(ApiKey.DELETE_TOPICS, version, body, at).responses[0]
+
+    def metadata(self, *names: str, at: int, allow: bool = True) -> dict[str, ErrorCode]:
+        """Metadata of topics; the error of each."""
+        body = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=allow,
+        )
+        answer = self.ask(ApiKey.METADATA, 12, body, at)
+        return {topic.name: ErrorCode(topic.error_code) for topic in answer.topics}
+
+    # -- what was sent -----------------------------------------------------------------------
+
+    def sent(self, by: int) -> dict[int, list[str]]:
+        """The control requests that a broker sent, by receiver."""
+        found: dict[int, list[str]] = defaultdict(list)
+        for event in self.hosts[by].told.of(ControlRequestSent):
+            found[event.broker_id].append(event.api)
+        return dict(found)

@@ -11,9 +11,10 @@ from barnabas.broker.control_requests import ControlRequests
 from barnabas.broker.controller import ControllerRole
 from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.dynamic_configs import DynamicConfigs
-from barnabas.broker.event_stream import ConnectionRefused, EventStream
+from barnabas.broker.event_stream import ConnectionRefused, ConnectionsTurnedAway, EventStream
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.fetchers import ReplicaFetchers
+from barnabas.broker.life import Life
 from barnabas.broker.links import Links
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.metadata_session import MetadataSession
@@ -76,6 +77,17 @@ class Broker:
         self.controller = ControllerRole(self)
         self.dynamic_configs = DynamicConfigs(self)
         self.registration = Registration(self)
+        self.life = Life(self)
+
+    def start(self, now_ms: int) -> None:
+        """Begin to be a broker; `BarnabasError` when the log directories are not for us."""
+        self.now_ms = now_ms
+        self.life.start()
+
+    def stop(self, now_ms: int) -> None:
+        """Stop cleanly; `BrokerStopped` is published when nothing is left to do."""
+        self.now_ms = now_ms
+        self.life.stop(now_ms)
 
     # -- inputs ------------------------------------------------------------------------------
 
@@ -92,6 +104,16 @@ class Broker:
         known = self.connections.get(connection)
         if known is not None and not known.is_closed:
             self.router.on_request(known, data, start, end, now_ms)
+
+    def on_frame_refused(self, connection: ConnectionId, reason: str, now_ms: int) -> None:
+        self.now_ms = now_ms
+        known = self.connections.get(connection)
+        if known is not None and not known.is_closed:
+            self.refuse(known, reason, now_ms)
+
+    def on_turned_away(self, count: int, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.events.publish(ConnectionsTurnedAway(count), now_ms)
 
     def on_closed(self, connection: ConnectionId, now_ms: int, reason: str) -> None:
         self.now_ms = now_ms

@@ -254,6 +254,11 @@ class ControllerRole:
         self._is_registered = True
         self.look_again(now_ms)
 
+    def stop(self, now_ms: int) -> None:
+        """This broker stops: leave the office, and stand for it no more."""
+        self._is_registered = False
+        self._drop("its broker stops", now_ms)
+
     def note_session(self, change: SessionChange, now_ms: int) -> None:
         """The session with the store changed; its end pre-empts everything (N3)."""
         held = self._controllership

@@ -42,6 +42,13 @@ class ConnectionRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionsTurnedAway:
+    """Connections were accepted and closed at once: max.connections or its kin are reached."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class RequestFailed:
     """A bug met while a request was handled; its connection was closed, nothing else."""
 
@@ -50,6 +57,11 @@ class RequestFailed:
     api_version: int
     story: str
     bug: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class ListenersWanted:
+    """The logs are open: connections may be accepted."""
 
 
 @dataclass(frozen=True, slots=True)

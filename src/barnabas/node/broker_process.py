@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.broker.broker import Broker
-from barnabas.broker.event_stream import BrokerFailed, BrokerStarted, BrokerStopped, Event
+from barnabas.broker.broker_logs import OPEN_FILES_MAX
+from barnabas.broker.event_stream import (
+    BrokerFailed,
+    BrokerStarted,
+    BrokerStopped,
+    Event,
+    ListenersWanted,
+)
 from barnabas.model.config import BrokerConfig
 from barnabas.model.errors import (
     BarnabasError,
@@ -44,6 +51,9 @@ from barnabas.node.real_disk import RealDisk
 from barnabas.node.transport import SocketTransport
 from barnabas.storage.disk import DiskJob
 
+OTHER_FILES = 64
+"""Libraries, the metadata file, the sockets listened on, links to peers."""
+
 
 class BrokerProcess:
     """A broker and the world around it; `run` returns the exit code once it has stopped."""
@@ -66,7 +76,9 @@ class BrokerProcess:
             self._loop,
             self._node.touch,
             frame_bytes_max=config.socket_request_max_bytes,
-            connections_max=config.max_connections,
+            connections_max=min(config.max_connections, file_room()),
+            connections_per_host_max=config.max_connections_per_ip,
+            connections_by_host_max=config.max_connections_per_ip_overrides,
             idle_ms_max=config.connections_max_idle_ms,
         )
         self.broker = Broker(
@@ -107,8 +119,6 @@ class BrokerProcess:
         except BarnabasError as error:
             self._give_up(to_program_error(error))
             return
-        for listener, sock in self._bound:
-            self._transport.listen(listener.name, sock)
         self._node.start_sweeping()
 
     def _stop(self, number: signal.Signals) -> None:
@@ -126,6 +136,9 @@ class BrokerProcess:
 
     def _read(self, event: Event, now_ms: int) -> None:
         match event:
+            case ListenersWanted():
+                for listener, sock in self._bound:
+                    self._transport.listen(listener.name, sock)
             case BrokerStarted(broker_id):
                 # What start-up made lives as long as the process: no collection looks at it again.
                 gc.collect()
@@ -197,6 +210,17 @@ def raise_file_limit() -> None:
         # Some systems name a hard limit that they do not grant.
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def file_room() -> int:
+    """How many connections leave the logs the files they need.
+
+    A log that cannot open a file takes its directory offline: clients must not bring that about.
+    """
+    files_max, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files_max == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return max(files_max - OPEN_FILES_MAX - OTHER_FILES, files_max // 2)
 
 
 def with_real_addresses(config: BrokerConfig, bound: Sequence[Listener]) -> BrokerConfig:

@@ -1,4 +1,4 @@
-"""A cluster that controls itself: brokers register, elect a controller and obey it, in virtual time."""
+"""A cluster that controls itself in virtual time: brokers register, elect a controller, obey it."""
 
 import json
 from collections import defaultdict
@@ -72,15 +72,14 @@ class ClusterWorld(VirtualWorld):
         return active[0]
 
     def run_until_controlled(self) -> None:
-        """Let the new controller finish its take-over."""
-        self.run_until(
-            lambda: any(
-                host.is_running
-                and host.broker.controller.is_active
-                and host.broker.metadata_cache.live_brokers()
-                for host in self.hosts.values()
-            )
-        )
+        """Let time pass until every running broker was told of all of them by a controller."""
+        running = [host for host in self.hosts.values() if host.is_running]
+        ids = sorted(host.broker_id for host in running)
+
+        def knows_all(host: BrokerHost) -> bool:
+            return [one.broker_id for one in host.broker.metadata_cache.live_brokers()] == ids
+
+        self.run_until(lambda: all(knows_all(host) for host in running))
 
     def data(self, path: str) -> Any:
         """The JSON of a znode; None when there is no such node."""

@@ -81,7 +81,7 @@ def test_the_demonstration_runs_without_a_compiler(machine: FreshMachine):
 
 @pytest.mark.timeout(SECONDS_MAX)
 def test_tests_run_without_a_compiler(machine: FreshMachine):
-    finished = machine.run(machine.clone, "./run", "test", "tests/unit/model", "tests/tidy")
+    finished = machine.run(machine.clone, "./run", "test", "tests/unit/model")
     assert " passed" in finished.stdout
 
 

@@ -1,0 +1,90 @@
+"""What a program says about settings it cannot honour, and which of several it takes."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.node.output import EXIT_USAGE, ProgramError
+from barnabas.node.settings import load_settings
+
+
+def _file(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "server.properties"
+    path.write_text(text)
+    return str(path)
+
+
+def test_options_beat_the_environment_and_the_environment_beats_the_file(tmp_path: Path):
+    path = _file(tmp_path, "broker.id=1\nnum.partitions=2\nlog.segment.bytes=1000\n")
+    environment = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_LOG_SEGMENT_BYTES": "2000"}
+    config = load_settings(path, environment, ["log.segment.bytes=3000"]).config
+    assert (config.broker_id, config.num_partitions, config.log_segment_bytes) == (1, 3, 3000)
+
+
+def test_a_bad_value_names_its_file_and_line(tmp_path: Path):
+    path = _file(tmp_path, "broker.id=1\n\nnum.partitions=many\n")
+    with pytest.raises(ProgramError) as refused:
+        load_settings(path, {})
+    assert refused.value.exit_code == EXIT_USAGE
+    assert refused.value.to_text().splitlines() == [
+        f"error: {path}:3: num.partitions=many",
+        "cause: is not a whole number",
+        "fix:   num.partitions=1    (the default)",
+        "see:   docs/errors.md#bad-value",
+    ]
+
+
+def test_a_bad_value_names_its_variable(tmp_path: Path):
+    with pytest.raises(ProgramError, match=r"KAFKA_BROKER_ID: broker\.id=x"):
+        load_settings(_file(tmp_path, ""), {"KAFKA_BROKER_ID": "x"})
+
+
+def test_what_must_not_be_passed_over_is_refused_unless_accepted_by_name(tmp_path: Path):
+    path = _file(tmp_path, "authorizer.class.name=a.B\nbroker.id=4\n")
+    with pytest.raises(ProgramError) as refused:
+        load_settings(path, {})
+    assert refused.value.exit_code == EXIT_USAGE
+    assert "--accept-unsupported authorizer.class.name" in refused.value.fix
+    settings = load_settings(path, {}, accepted=["authorizer.class.name"])
+    assert settings.config.broker_id == 4
+    assert settings.warnings == [f"{path}:1: authorizer.class.name not honoured, as told"]
+
+
+def test_a_listener_with_tls_is_refused_whatever_is_accepted(tmp_path: Path):
+    path = _file(tmp_path, "listeners=PLAINTEXT://:1,SSL://:2\n")
+    with pytest.raises(ProgramError, match="listeners"):
+        load_settings(path, {}, accepted=["listeners"])
+
+
+def test_unknown_and_unhonoured_keys_are_warned_about_by_place_and_name(tmp_path: Path):
+    path = _file(
+        tmp_path, "num.partition=3\nauto.leader.rebalance.enable=false\nnum.io.threads=2\n"
+    )
+    assert load_settings(path, {}).warnings == [
+        f"{path}:1: num.partition is no key of Kafka's; did you mean num.partitions?",
+        f"{path}:2: auto.leader.rebalance.enable not honoured yet",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "accepted", "told"),
+    [
+        (["num.partitions"], [], "--override num.partitions"),
+        (["=3"], [], "--override =3"),
+        ([], ["zookeeper.connect"], "--accept-unsupported zookeeper.connect"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    tmp_path: Path, overrides: list[str], accepted: list[str], told: str
+):
+    with pytest.raises(ProgramError, match=told):
+        load_settings(_file(tmp_path, ""), {}, overrides, accepted)
+
+
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path):
+    with pytest.raises(ProgramError) as missing:
+        load_settings(str(tmp_path / "nowhere"), {})
+    assert missing.value.cause == "No such file or directory"
+    with pytest.raises(ProgramError) as malformed:
+        load_settings(_file(tmp_path, "log.dirs=C:\\users\\x\n"), {})
+    assert "server.properties:1" in malformed.value.cause

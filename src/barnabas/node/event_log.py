@@ -6,7 +6,12 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 
-from barnabas.broker.event_stream import ConnectionRefused, Event, RequestFailed
+from barnabas.broker.event_stream import (
+    ConnectionRefused,
+    ConnectionsTurnedAway,
+    Event,
+    RequestFailed,
+)
 
 Line = Callable[[str, str], None]
 
@@ -22,6 +27,8 @@ class EventLog:
         match event:
             case ConnectionRefused(connection, peer, reason):
                 self._line("WARN", f"connection {connection} of {peer} closed: {reason}")
+            case ConnectionsTurnedAway(count):
+                self._line("WARN", f"{count} connections closed at once: there are too many")
             case RequestFailed(connection, api_key, api_version, story, bug):
                 self._line(
                     "ERROR",

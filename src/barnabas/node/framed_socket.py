@@ -14,8 +14,9 @@ from barnabas.storage.disk import Buffer, FileSlice
 
 RECEIVE_BYTES = 256 * 1024
 LARGE_FRAME_BYTES = 64 * 1024
-"""A longer frame gets a buffer of its own instead of passing through the shared one."""
+"""A longer frame gets a buffer of its own once that much of it has arrived."""
 FIRST_LARGE_BUFFER_BYTES = 1024 * 1024 + 64 * 1024
+"""Sixteen times what must have arrived, so that frames of a usual size are moved only once."""
 SLICE_BYTES = 256 * 1024
 """How much of a file slice is read and sent at a time; fits in the processor's cache."""
 JOIN_BYTES = 64 * 1024
@@ -36,6 +37,10 @@ class FrameOwner(Protocol):
     """Who gets the frames of a socket and learns of its end."""
 
     def on_frame(self, data: bytes, start: int, end: int) -> None: ...
+
+    def on_refused(self, reason: str) -> None:
+        """What arrives cannot be a frame: nothing more is taken; close when all is sent."""
+        ...
 
     def on_end(self, reason: str) -> None: ...
 
@@ -121,36 +126,38 @@ class FramedSocket:
         on_frame = self.owner.on_frame
         while length - position >= 4:
             size = int.from_bytes(data[position : position + 4], "big", signed=True)
+            if self.is_paused or self.is_closing:
+                break
             if size < 0 or size > self.frame_bytes_max:
-                self.end(_describe_bad_length(data[position : position + 8], size))
+                self.is_closing = True
+                self.owner.on_refused(_describe_bad_length(data[position : position + 8], size))
                 return
             end = position + 4 + size
             if end > length:
-                if size > LARGE_FRAME_BYTES:
-                    self._begin_large(data, position + 4, size, now_ms)
-                    return
-                break
-            if self.is_paused or self.is_closing:
+                if size > LARGE_FRAME_BYTES and length - position > LARGE_FRAME_BYTES:
+                    self._begin_large(data, position + 4, size)
                 break
             on_frame(data, position + 4, end)
             if self.is_ended:
                 return
             position = end
-        if position < length:
-            self._left = data[position:]
-            if self.frame_started_ms < 0:
-                self.frame_started_ms = now_ms
-        else:
+        if self.is_closing:
+            return
+        if position == length:
             self.frame_started_ms = -1
+            return
+        if self.large is None:
+            self._left = data[position:]
+        if position > 0 or self.frame_started_ms < 0:
+            self.frame_started_ms = now_ms
 
-    def _begin_large(self, data: bytes, start: int, size: int, now_ms: int) -> None:
+    def _begin_large(self, data: bytes, start: int, size: int) -> None:
         arrived = len(data) - start
         large = bytearray(min(size, max(FIRST_LARGE_BUFFER_BYTES, arrived)))
         large[:arrived] = memoryview(data)[start:]
         self.large = large
         self.large_size = size
         self.large_fill = arrived
-        self.frame_started_ms = now_ms
 
     def _fill_large(self, large: bytearray, size: int, now_ms: int) -> None:
         self.large_fill += size
@@ -170,8 +177,14 @@ class FramedSocket:
     def resume(self, now_ms: int) -> None:
         """Hand over what came in before the pause; the caller lets the loop read again."""
         self.is_paused = False
+        self.frame_started_ms = -1
         if self._left and not self.is_ended:
             self._take(self._left, now_ms)
+
+    @property
+    def received_bytes(self) -> int:
+        """Room taken by what has arrived and was not handed over."""
+        return len(self._left) + (0 if self.large is None else len(self.large))
 
     # -- sending -----------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from barnabas.broker.ports import BrokerInputs, ConnectionId, LinkId
@@ -21,9 +21,13 @@ RESPONSE_BYTES_MAX = 512 * 1024 * 1024
 
 
 class _Accepted:
-    """The owner of an accepted connection's socket."""
+    """The owner of an accepted connection's socket.
 
-    __slots__ = ("connection", "on_request", "peer_host", "socket", "transport")
+    `is_held` while the broker wants nothing read from it; its socket is paused for that, or for
+    the answers that its client leaves unread.
+    """
+
+    __slots__ = ("connection", "is_held", "on_request", "peer_host", "socket", "transport")
 
     def __init__(
         self, transport: "SocketTransport", connection: ConnectionId, peer_host: str
@@ -31,11 +35,15 @@ class _Accepted:
         self.transport = transport
         self.connection = connection
         self.peer_host = peer_host
+        self.is_held = False
         self.on_request = transport.broker.on_request
         self.socket: FramedSocket
 
     def on_frame(self, data: bytes, start: int, end: int) -> None:
         self.on_request(self.connection, data, start, end, self.transport.now_ms)
+
+    def on_refused(self, reason: str) -> None:
+        self.transport.broker.on_frame_refused(self.connection, reason, self.transport.now_ms)
 
     def on_end(self, reason: str) -> None:
         self.transport.note_ended(self, reason)
@@ -56,6 +64,10 @@ class _Peer:
         frame = data if start == 0 and end == len(data) else data[start:end]
         self.transport.broker.on_response(self.link, frame, self.transport.now_ms)
 
+    def on_refused(self, reason: str) -> None:
+        assert self.socket is not None
+        self.socket.end(reason)
+
     def on_end(self, reason: str) -> None:
         self.transport.note_peer_ended(self, reason)
 
@@ -73,6 +85,8 @@ class SocketTransport:
         *,
         frame_bytes_max: int,
         connections_max: int,
+        connections_per_host_max: int,
+        connections_by_host_max: Mapping[str, int],
         idle_ms_max: int,
     ) -> None:
         self.loop = loop
@@ -82,6 +96,9 @@ class SocketTransport:
         self._buffers = TransferBuffers()
         self._frame_bytes_max = frame_bytes_max
         self._connections_max = connections_max
+        self._per_host_max = connections_per_host_max
+        self._by_host_max = connections_by_host_max
+        self._by_host: dict[str, int] = {}
         self._idle_ms_max = idle_ms_max
         self._next_connection = 1
         self._accepted: dict[ConnectionId, _Accepted] = {}
@@ -90,7 +107,9 @@ class SocketTransport:
         self._blocked: dict[int, FramedSocket] = {}
         self._resumed: list[_Accepted] = []
         self._listening: list[socket.socket] = []
-        self.refused_connections = 0
+        self.turned_away = 0
+        """Connections that were closed at once since there were too many."""
+        self._turned_away_told = 0
 
     # -- listening ---------------------------------------------------------------------------
 
@@ -121,11 +140,17 @@ class SocketTransport:
                 self.loop.remove_reader(listening.fileno())
                 self.loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again, listener, listening)
                 return
-            if len(self._accepted) >= self._connections_max:
-                self.refused_connections += 1
+            host = str(address[0])
+            if self._has_room(host):
+                self._take_in(listener, sock, host)
+            else:
+                self.turned_away += 1
                 sock.close()
-                continue
-            self._take_in(listener, sock, str(address[0]))
+
+    def _has_room(self, host: str) -> bool:
+        return len(self._accepted) < self._connections_max and self._by_host.get(
+            host, 0
+        ) < self._by_host_max.get(host, self._per_host_max)
 
     def _accept_again(self, listener: str, listening: socket.socket) -> None:
         if listening in self._listening:
@@ -138,6 +163,7 @@ class SocketTransport:
         accepted.socket = FramedSocket(sock, accepted, self._frame_bytes_max, self._buffers)
         accepted.socket.last_active_ms = self.now_ms
         self._accepted[connection] = accepted
+        self._by_host[peer_host] = self._by_host.get(peer_host, 0) + 1
         self.broker.on_connection(connection, listener, peer_host, self.now_ms)
         self.touch()
         self.loop.add_reader(accepted.socket.fd, self._readable, accepted.socket)
@@ -150,7 +176,10 @@ class SocketTransport:
     def note_ended(self, accepted: _Accepted, reason: str) -> None:
         """An accepted connection is over, whoever ended it."""
         self._forget(accepted.socket)
-        self._accepted.pop(accepted.connection, None)
+        del self._accepted[accepted.connection]
+        left = self._by_host.pop(accepted.peer_host) - 1
+        if left:
+            self._by_host[accepted.peer_host] = left
         self.broker.on_closed(accepted.connection, self.now_ms, reason)
         self.touch()
 
@@ -172,22 +201,33 @@ class SocketTransport:
         if not framed.has_output:
             self._dirty.append(framed)
         framed.queue(parts)
+        if framed.out_bytes > OUT_BYTES_PAUSE and not framed.is_paused:
+            self._pause(framed)
+            self._resumed.append(accepted)
+
+    def _pause(self, framed: FramedSocket) -> None:
+        framed.is_paused = True
+        self.loop.remove_reader(framed.fd)
 
     def close(self, connection: ConnectionId) -> None:
         accepted = self._accepted.get(connection)
         if accepted is not None:
             accepted.socket.close_when_sent()
+            # Whatever else it sends stays in the kernel: it may take a while to send the rest.
+            self.loop.remove_reader(accepted.socket.fd)
             self._dirty.append(accepted.socket)
 
     def pause_reading(self, connection: ConnectionId) -> None:
         accepted = self._accepted.get(connection)
-        if accepted is not None and not accepted.socket.is_paused:
-            accepted.socket.is_paused = True
-            self.loop.remove_reader(accepted.socket.fd)
+        if accepted is not None:
+            accepted.is_held = True
+            if not accepted.socket.is_paused:
+                self._pause(accepted.socket)
 
     def resume_reading(self, connection: ConnectionId) -> None:
         accepted = self._accepted.get(connection)
-        if accepted is not None and accepted.socket.is_paused:
+        if accepted is not None and accepted.is_held:
+            accepted.is_held = False
             self._resumed.append(accepted)
 
     def connect(self, link: LinkId, host: str, port: int) -> None:
@@ -268,6 +308,11 @@ class SocketTransport:
             self.broker.on_link_closed(peer.link, reason, self.now_ms)
             self.touch()
 
+    @property
+    def sockets(self) -> list[FramedSocket]:
+        """Those of the accepted connections."""
+        return [accepted.socket for accepted in self._accepted.values()]
+
     # -- the end of a turn -------------------------------------------------------------------
 
     def flush(self) -> None:
@@ -295,7 +340,7 @@ class SocketTransport:
 
     def _resume(self, accepted: _Accepted) -> None:
         framed = accepted.socket
-        if framed.is_ended or not framed.is_paused:
+        if framed.is_ended or framed.is_closing or not framed.is_paused or accepted.is_held:
             return
         if framed.out_bytes > OUT_BYTES_PAUSE:
             self._resumed.append(accepted)
@@ -308,14 +353,19 @@ class SocketTransport:
     def sweep(self, now_ms: int) -> None:
         """Close what was silent for too long, and frames that take too long to arrive."""
         self.now_ms = now_ms
+        if self.turned_away > self._turned_away_told:
+            self.broker.on_turned_away(self.turned_away - self._turned_away_told, now_ms)
+            self._turned_away_told = self.turned_away
         for accepted in list(self._accepted.values()):
             framed = accepted.socket
-            if now_ms - framed.last_active_ms > self._idle_ms_max:
+            if 0 <= self._idle_ms_max < now_ms - framed.last_active_ms:
                 framed.end(f"idle for {now_ms - framed.last_active_ms} ms")
             elif framed.frame_started_ms >= 0 and not framed.is_paused:
                 taken_ms = now_ms - framed.frame_started_ms
                 if taken_ms > FRAME_GRACE_MS + framed.large_fill // FRAME_BYTES_PER_MS_MIN:
-                    framed.end(f"a frame was not complete after {taken_ms} ms")
+                    reason = f"a frame was not complete after {taken_ms} ms"
+                    accepted.on_refused(reason)
+                    framed.end(reason)
 
     def close_all(self) -> None:
         """Close every socket; what is queued is sent as far as the kernel takes it at once."""

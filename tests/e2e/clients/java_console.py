@@ -26,7 +26,7 @@ class JavaConsole:
     ) -> None:
         lines = b"".join(record.key + b"\t" + record.value + b"\n" for record in records)
         run = self._java(
-            "org.apache.kafka.tools.ConsoleProducer",
+            "kafka.tools.ConsoleProducer",
             *("--bootstrap-server", bootstrap, "--topic", topic),
             *("--property", "parse.key=true", "--property", "key.separator=\t"),
             *("--compression-codec", codec, "--request-required-acks", acks),

@@ -141,7 +141,6 @@ class BrokerProcess:
                     self._transport.listen(listener.name, sock)
             case BrokerStarted(broker_id):
                 # What start-up made lives as long as the process: no collection looks at it again.
-                gc.collect()
                 gc.freeze()
                 self._on_started(broker_id)
             case BrokerStopped():

@@ -1,0 +1,10 @@
+"""All state machines of the system: code, generated pages, tests, coverage and console read this."""
+
+from typing import Any, Final
+
+from barnabas.core.controller.partition_states import PARTITION
+from barnabas.core.controller.replica_states import REPLICA
+from barnabas.core.replication.follower_states import FOLLOWER
+from barnabas.model.transitions import TransitionTable
+
+MACHINES: Final[tuple[TransitionTable[Any], ...]] = (REPLICA, PARTITION, FOLLOWER)

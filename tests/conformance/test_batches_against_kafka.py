@@ -313,7 +313,12 @@ def _produced() -> Iterable[tuple[int, bytes]]:
             ),
         )
         yield 9, _changed(build_batch(small, codec=codec), 35, "q", NOW_MS + 99_999)
-    batch = build_batch(small)
+    yield from _cut_and_changed(build_batch(small))
+    yield from _old_sets(build_batch(small))
+
+
+def _cut_and_changed(batch: bytes) -> Iterable[tuple[int, bytes]]:
+    """A good batch with one thing wrong."""
     yield from ((version, b"") for version in (0, 2, 3, 11))
     yield from (
         (version, batch[:cut]) for version in (2, 9) for cut in (5, 12, 16, 60, len(batch) - 1)
@@ -337,6 +342,10 @@ def _produced() -> Iterable[tuple[int, bytes]]:
         yield from ((9, _changed(batch, position, layout, value)) for value in values)
     yield 9, _changed(_changed(batch, 57, "i", 5), 23, "i", 4)
     yield 9, _changed(_changed(batch, 57, "i", 3), 23, "i", 2)
+
+
+def _old_sets(batch: bytes) -> Iterable[tuple[int, bytes]]:
+    """Message sets of both old magics, good and bad, also beside the batch."""
     numbered = [record._replace(offset=n) for n, record in enumerate(PLAIN)]
     for magic in (0, 1):
         for codec in CompressionCodec:

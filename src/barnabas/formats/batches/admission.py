@@ -236,22 +236,19 @@ def admit(
     refused = check_summary(header, summary, rules, earliest, latest)
     if refused is not None:
         return refused
-    max_timestamp = summary.max_timestamp
-    if header.timestamp_type == LOG_APPEND_TIME:
-        max_timestamp = header.max_timestamp
     timestamp_type = CREATE_TIME
+    max_timestamp = summary.max_timestamp
     if rules.is_log_append_time:
         timestamp_type = LOG_APPEND_TIME
         max_timestamp = wall_ms
+    elif header.timestamp_type == LOG_APPEND_TIME:
+        max_timestamp = header.max_timestamp
     codec = header.compression_codec if rules.codec == KEEP_CODEC else rules.codec
     if codec != header.compression_codec or not summary.are_offsets_consecutive:
-        if header.is_transactional and header.producer_id < 0:
-            return _invalid("a transactional batch without a producer id")
-        if summary.min_timestamp < NO_TIMESTAMP:
-            return Rejection(ErrorCode.INVALID_TIMESTAMP, "a timestamp before 1970")
-        if header.producer_id >= 0 and header.producer_epoch < 0:
-            return _invalid(f"producer {header.producer_id} without an epoch")
-        data = rebuilt_batch(
+        refused = _check_rebuildable(header, summary)
+        if refused is not None:
+            return refused
+        written = rebuilt_batch(
             plain[plain_at:plain_end],
             header,
             codec,
@@ -260,16 +257,22 @@ def admit(
             max_timestamp,
             summary.are_offsets_consecutive,
         )
-        header = BatchHeader(data, 0)
-        start = 0
     elif header.timestamp_type != timestamp_type or header.max_timestamp != max_timestamp:
-        data = with_timestamp_type(data, header, start, timestamp_type, max_timestamp)
-        header = BatchHeader(data, 0)
-        start = 0
-    refused = check_size(header.size_bytes, rules)
-    if refused is not None:
-        return refused
-    return AdmittedBatch(data, header, start)
+        written = with_timestamp_type(data, header, start, timestamp_type, max_timestamp)
+    else:
+        return check_size(header.size_bytes, rules) or AdmittedBatch(data, header, start)
+    return check_size(len(written), rules) or AdmittedBatch(written, BatchHeader(written, 0), 0)
+
+
+def _check_rebuildable(header: BatchHeader, summary: RecordsSummary) -> Rejection | None:
+    """Whether the batch could have been built in the first place."""
+    if header.is_transactional and header.producer_id < 0:
+        return _invalid("a transactional batch without a producer id")
+    if header.producer_id >= 0 and header.producer_epoch < 0:
+        return _invalid(f"producer {header.producer_id} without an epoch")
+    if summary.min_timestamp < NO_TIMESTAMP:
+        return Rejection(ErrorCode.INVALID_TIMESTAMP, "a timestamp before 1970")
+    return None
 
 
 def timestamp_bounds(rules: ProduceRules, wall_ms: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ Without mypy, a C compiler or Python's headers the sources stay interpreted; one
 """
 
 import contextlib
+import fcntl
 import hashlib
 import io
 import os
@@ -19,6 +20,7 @@ import shutil
 import sys
 import sysconfig
 import time
+from collections.abc import Iterator
 from importlib import metadata
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -39,21 +41,33 @@ IMPORT = re.compile(r"^\s*(?:from|import)\s+(barnabas[\w.]*)(?:\s+import\s+\(?([
 
 def main() -> int:
     """Compile what is out of date; the exit code."""
-    if "--clean" in sys.argv:
-        shutil.rmtree(WORK, ignore_errors=True)
-        shutil.rmtree(compiled.DIRECTORY, ignore_errors=True)
+    is_clean = "--clean" in sys.argv
     names = hot_module_names()
-    digest = inputs_digest(names)
-    if is_built(digest):
+    if not is_clean and is_built(inputs_digest(names)):
         return 0
     missing = missing_tool()
     if missing:
         print(f"hot modules stay interpreted: {missing}")
         return 0
-    started = time.monotonic()
-    build(names, digest)
-    print(f"hot modules: {len(names)} compiled in {time.monotonic() - started:.0f} s")
+    with alone():
+        if is_clean:
+            shutil.rmtree(WORK, ignore_errors=True)
+            shutil.rmtree(compiled.DIRECTORY, ignore_errors=True)
+        digest = inputs_digest(names)
+        if not is_built(digest):
+            started = time.monotonic()
+            build(names, digest)
+            print(f"hot modules: {len(names)} compiled in {time.monotonic() - started:.0f} s")
     return 0
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Wait until nobody else compiles."""
+    WORK.parent.mkdir(parents=True, exist_ok=True)
+    with open(WORK.parent / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def hot_module_names() -> list[str]:

@@ -7,7 +7,6 @@ that gave time waits until this broker has been told by the controller that it w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas.broker.metadata_waits import MetadataWaits
@@ -26,7 +25,7 @@ from barnabas.formats.znodes.admin import DELETE_TOPICS_PATH, delete_topic_path
 from barnabas.formats.znodes.configs import config_path, config_to_bytes, topic_entity
 from barnabas.formats.znodes.controller import CONTROLLER_PATH
 from barnabas.formats.znodes.topics import TOPICS_PATH, TopicAssignment, topic_path
-from barnabas.model.error_codes import ErrorCode
+from barnabas.model.error_codes import ErrorCode, bounded_message
 from barnabas.model.errors import DecodeError
 from barnabas.model.ids import NO_TOPIC_ID, TopicId
 from barnabas.model.partition import NO_LEADER, ReplicaAssignment
@@ -47,14 +46,22 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata_cache import CacheUpdate
 
 
-@dataclass(frozen=True, slots=True)
 class TopicAnswer:
     """What became of one topic; with the plan when it was written or could have been."""
 
-    error: ErrorCode
-    message: str | None = None
-    plan: TopicPlan | None = None
-    topic_id: TopicId = NO_TOPIC_ID
+    __slots__ = ("error", "message", "plan", "topic_id")
+
+    def __init__(
+        self,
+        error: ErrorCode,
+        message: str | None = None,
+        plan: TopicPlan | None = None,
+        topic_id: TopicId = NO_TOPIC_ID,
+    ) -> None:
+        self.error = error
+        self.message = None if message is None else bounded_message(message)
+        self.plan = plan
+        self.topic_id = topic_id
 
 
 Answers = dict[str, TopicAnswer]

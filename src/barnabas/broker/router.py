@@ -113,7 +113,19 @@ class Router:
             self._fail(request, bug, now_ms)
 
     def answer(self, request: Request, response: Any) -> None:
-        """Encode a response and let its connection send it when its turn comes."""
+        """Encode a response and let its connection send it when its turn comes.
+
+        Many answers come long after their request; one that cannot be encoded is a bug that, too,
+        stays with the connection it is for.
+        """
+        try:
+            parts = self._encode(request, response)
+        except Exception as bug:
+            self._fail(request, bug, self._broker.now_ms)
+            return
+        request.connection.answer(request, parts)
+
+    def _encode(self, request: Request, response: Any) -> Parts:
         route = self._routes[request.api_key << 16 | request.api_version]
         writer = BytesWriter()
         write_i32_be(writer, 0)
@@ -124,12 +136,10 @@ class Router:
         route.encode(writer, response, cuts)
         if not cuts:
             put_length(writer, 0)
-            request.connection.answer(request, [writer.getvalue()])
-        else:
-            put_length(writer, sum(content.size_bytes for _, content in cuts))
-            # Records outside memory are always slices of this broker's files.
-            parts = cast("Parts", split_at_cuts(writer.getvalue(), cuts))
-            request.connection.answer(request, parts)
+            return [writer.getvalue()]
+        put_length(writer, sum(content.size_bytes for _, content in cuts))
+        # Records outside memory are always slices of this broker's files.
+        return cast("Parts", split_at_cuts(writer.getvalue(), cuts))
 
     def _find_route(self, api_key: int, api_version: int) -> Route:
         key = ApiKey(api_key) if api_key in _API_KEYS else None
@@ -148,7 +158,9 @@ class Router:
 
     def _is_unsupported_api_versions(self, api_key: int, api_version: int) -> bool:
         served = SERVED[ApiKey.API_VERSIONS]
-        return api_key == ApiKey.API_VERSIONS and api_version > served.max_version
+        if api_key != ApiKey.API_VERSIONS:
+            return False
+        return not served.min_version <= api_version <= served.max_version
 
     def _answer_unsupported(self, connection: Connection, correlation_id: int, size: int) -> None:
         """A client newer than us gets version 0's layout, so that it can read what to ask for."""

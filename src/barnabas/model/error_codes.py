@@ -135,3 +135,13 @@ class ErrorCode(IntEnum):
     INVALID_VOTER_KEY = 125
     DUPLICATE_VOTER = 126
     VOTER_NOT_FOUND = 127
+
+
+MESSAGE_CHARACTERS_MAX = 1000
+
+
+def bounded_message(text: str) -> str:
+    """The text beside a code, short enough for any answer: it may quote what a client sent."""
+    if len(text) <= MESSAGE_CHARACTERS_MAX:
+        return text
+    return text[: MESSAGE_CHARACTERS_MAX - 4] + " ..."

@@ -23,7 +23,7 @@ from barnabas.formats.wire.generated.describe_configs import (
     DescribeConfigsSynonym,
 )
 from barnabas.formats.znodes.configs import config_from_bytes, config_path, topic_entity
-from barnabas.model.error_codes import ErrorCode
+from barnabas.model.error_codes import ErrorCode, bounded_message
 from barnabas.model.errors import DecodeError
 from barnabas.model.znode import GetData, Outcome, StoreAnswer, StoreError
 
@@ -94,7 +94,7 @@ def _result(
 ) -> DescribeConfigsResult:
     return DescribeConfigsResult(
         error_code=error,
-        error_message=message,
+        error_message=None if message is None else bounded_message(message),
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=[],

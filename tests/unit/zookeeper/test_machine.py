@@ -113,6 +113,8 @@ def test_refusals() -> None:
         (Create("/e/child"), StoreError.NO_CHILDREN_FOR_EPHEMERALS),
         (Create("/a/"), StoreError.BAD_ARGUMENTS),
         (Create("a"), StoreError.BAD_ARGUMENTS),
+        (Create("/none\0/a"), StoreError.BAD_ARGUMENTS),
+        (Delete("/none\0/a"), StoreError.BAD_ARGUMENTS),
         (SetData("/a", b"", 1), StoreError.BAD_VERSION),
         (SetData("/a", b"", -2), StoreError.BAD_VERSION),
         (SetData("/none", b""), StoreError.NO_NODE),
@@ -168,6 +170,8 @@ def test_of_two_election_multis_the_second_changes_nothing() -> None:
 def test_operations_of_a_multi_see_those_before_them_and_share_a_zxid() -> None:
     store = Store()
     applied = store.multi(
+        Create("/e", None, EPHEMERAL),
+        Delete("/e"),
         Create("/a", None),
         SetData("/a", b"x", 0),
         Create("/a/b"),
@@ -178,7 +182,7 @@ def test_operations_of_a_multi_see_those_before_them_and_share_a_zxid() -> None:
         SetData("/a", b"z", 0),
     )
     assert all(outcome.is_ok for outcome in applied.outcomes)
-    first, second, last = (applied.outcomes[index].stat for index in (1, 3, 7))
+    first, second, last = (applied.outcomes[index].stat for index in (3, 5, 9))
     assert first is not None and second is not None and last is not None
     assert (first.version, first.children_count, first.data_length) == (1, 0, 1)
     assert (second.version, second.children_count, second.data_length) == (2, 1, 2)
@@ -186,6 +190,15 @@ def test_operations_of_a_multi_see_those_before_them_and_share_a_zxid() -> None:
     assert first.czxid == last.mzxid == store.machine.last_zxid
     assert len(applied.transactions) == 1
     assert store.machine.tree.ephemerals_of(store.one) == ("/a",)
+    store.multi(Delete("/a"), Create("/a"))
+    assert store.machine.tree.ephemerals_of(store.one) == ()
+    store.multi(Delete("/a"), Create("/a", None, EPHEMERAL))
+    store.multi(Delete("/a"), Create("/a", None, EPHEMERAL), session=store.other)
+    assert store.machine.tree.ephemerals_of(store.one) == ()
+    store.machine.close_session(store.one, 0)
+    assert store.do(Exists("/a"), store.other).is_ok
+    store.do(Delete("/a"), store.other)
+    assert store.machine.tree.ephemerals_of(store.other) == ()
 
 
 def test_a_multi_that_only_checks_needs_no_transaction() -> None:
@@ -220,6 +233,43 @@ def test_which_watch_sees_what() -> None:
     event = WatchEvent(WatchKind.DATA_CHANGED, "/p/n")
     assert changed.fired == [FiredWatch(one, event), FiredWatch(other, event)]
     assert store.apply(SetData("/p/n", b"y")).fired == []
+
+
+WATCHES: list[tuple[Operation, Operation, list[WatchEvent]]] = [
+    (GetData("/p/n", True), SetData("/p/n", b""), [WatchEvent(WatchKind.DATA_CHANGED, "/p/n")]),
+    (GetData("/p/n", True), Delete("/p/n"), [WatchEvent(WatchKind.DELETED, "/p/n")]),
+    (GetData("/p/n", True), Create("/p/n/c"), []),
+    (GetData("/p", True), Create("/p/c"), []),
+    (GetData("/p", True), Delete("/p/n"), []),
+    (Exists("/p/n", True), SetData("/p/n", b""), [WatchEvent(WatchKind.DATA_CHANGED, "/p/n")]),
+    (Exists("/p/n", True), Delete("/p/n"), [WatchEvent(WatchKind.DELETED, "/p/n")]),
+    (Exists("/p/c", True), Create("/p/c"), [WatchEvent(WatchKind.CREATED, "/p/c")]),
+    (Exists("/p", True), SetData("/p/n", b""), []),
+    (GetChildren("/p/n", True), SetData("/p/n", b""), []),
+    (GetChildren("/p/n", True), Delete("/p/n"), [WatchEvent(WatchKind.DELETED, "/p/n")]),
+    (GetChildren("/p", True), SetData("/p/n", b""), []),
+    (GetChildren("/p", True), SetData("/p", b""), []),
+    (GetChildren("/p", True), Delete("/p/n"), [WatchEvent(WatchKind.CHILDREN_CHANGED, "/p")]),
+    (GetChildren("/p", True), Create("/p/c"), [WatchEvent(WatchKind.CHILDREN_CHANGED, "/p")]),
+    (GetChildren("/p", True), Create("/p/n/c"), []),
+    (GetChildren("/", True), Create("/c"), [WatchEvent(WatchKind.CHILDREN_CHANGED, "/")]),
+    (GetChildren("/", True), SetData("/", b""), []),
+    (GetData("/", True), SetData("/", b""), [WatchEvent(WatchKind.DATA_CHANGED, "/")]),
+    (GetData("/", True), Create("/c"), []),
+]
+
+
+@pytest.mark.parametrize(("watching", "writing", "events"), WATCHES)
+def test_each_watch_sees_its_own(
+    watching: Operation, writing: Operation, events: list[WatchEvent]
+) -> None:
+    store = Store()
+    store.do(Create("/p"))
+    store.do(Create("/p/n"))
+    store.do(watching, store.other)
+    fired = store.apply(writing).fired
+    assert fired == [FiredWatch(store.other, event) for event in events]
+    assert len(store.machine._watches) == 1 - len(events)
 
 
 def test_a_removal_is_told_once_to_who_watches_data_and_children() -> None:

@@ -76,6 +76,8 @@ class ControllerWorld:
     """Brokers that never answer a StopReplica; nothing else reaches them until they are gone."""
     stop_errors: dict[int, ErrorCode] = field(default_factory=dict)
     storage_errors: dict[int, set[TopicPartition]] = field(default_factory=dict)
+    refuse_with: StoreError | None = None
+    """The store refuses every write of the controller with this."""
     before_commit: Callable[[Sequence[ConditionalWrite]], None] | None = None
     """What somebody else does just before the controller's writes arrive."""
 
@@ -186,6 +188,8 @@ class ControllerWorld:
 
     def commit(self, write: ConditionalWrite) -> WriteResult:
         assert self.controller is not None
+        if self.refuse_with is not None:
+            return WriteResult(self.refuse_with)
         check = Check(CONTROLLER_EPOCH_PATH, self.controller.image.controller_epoch_version)
         operations = (check, *write.operations)
         applied = self.machine.apply(self._us, operations, is_multi=True, now_ms=0, wall_ms=0)

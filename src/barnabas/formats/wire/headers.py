@@ -7,26 +7,45 @@ any broker can read the header of any ApiVersions request.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be
 
 from barnabas.formats.codec.decoding import read_nullable_string, refuse_short, skip_tagged_fields
 from barnabas.formats.codec.encoding import write_nullable_string
-from barnabas.formats.wire.catalog import find_api
+from barnabas.formats.wire.catalog import APIS, find_api
+from barnabas.model.errors import DecodeError
 
 if TYPE_CHECKING:
-    from mypy_extensions import i64
+    from mypy_extensions import i32, i64
 
 
-class RequestHeader(NamedTuple):
+_FIRST_FLEXIBLE: Final[list[int]] = [
+    APIS[key].first_flexible_version if key in APIS else -1 for key in range(max(APIS) + 1)
+]
+"""By API key, -1 where there is no such API: the header of every request is read through it."""
+
+_CONTROLLED_SHUTDOWN: Final = 7
+
+
+class RequestHeader:
     """What a request says about itself, and where its body starts."""
 
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-    body_start: int
+    __slots__ = ("api_key", "api_version", "body_start", "client_id", "correlation_id")
+
+    def __init__(
+        self,
+        api_key: i32,
+        api_version: i32,
+        correlation_id: i32,
+        client_id: str | None,
+        body_start: i64,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body_start = body_start
 
 
 def decode_request_header(data: bytes, start: int, end: int) -> RequestHeader:
@@ -42,11 +61,12 @@ def decode_request_header(data: bytes, start: int, end: int) -> RequestHeader:
     api_version = read_i16_be(data, position + 2)
     correlation_id = read_i32_be(data, position + 4)
     position += 8
-    header_version = find_api(api_key).request_header_version(api_version)
+    if not 0 <= api_key < len(_FIRST_FLEXIBLE) or _FIRST_FLEXIBLE[api_key] < 0:
+        raise DecodeError(f"unknown api key {api_key}")
     client_id: str | None = None
-    if header_version >= 1:
+    if api_version != 0 or api_key != _CONTROLLED_SHUTDOWN:
         client_id, position = read_nullable_string(data, position, limit)
-    if header_version >= 2:
+    if api_version >= _FIRST_FLEXIBLE[api_key]:
         position = skip_tagged_fields(data, position, limit)
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
 

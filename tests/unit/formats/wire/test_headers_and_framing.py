@@ -35,7 +35,8 @@ def test_request_headers_are_read_as_written(
     header = writer.getvalue()
     data = b"xx" + header + body
     read = decode_request_header(data, 2, len(data))
-    assert read[:3] == (key, version, correlation_id)
+    assert (read.api_key, read.api_version) == (key, version)
+    assert read.correlation_id == correlation_id
     assert read.body_start == 2 + len(header)
     has_client_id = (key, version) != (ApiKey.CONTROLLED_SHUTDOWN, 0)
     assert read.client_id == (client_id if has_client_id else None)
@@ -95,7 +96,8 @@ def test_the_answer_to_api_versions_has_a_header_that_any_client_can_read() -> N
 def test_the_header_of_an_api_versions_request_from_the_future_can_be_read() -> None:
     frame = b"\x00\x12\x7f\xff\x00\x00\x00\x09\x00\x02me\x00" + b"anything"
     header = decode_request_header(frame, 0, len(frame))
-    assert header == (ApiKey.API_VERSIONS, 32767, 9, "me", 13)
+    assert (header.api_key, header.api_version) == (ApiKey.API_VERSIONS, 32767)
+    assert (header.correlation_id, header.client_id, header.body_start) == (9, "me", 13)
 
 
 def test_the_oldest_controlled_shutdown_has_no_client_id() -> None:

@@ -80,9 +80,9 @@ def split_at_cuts(data: bytes, cuts: list[Cut]) -> list[bytes | SizedRecords]:
     return parts
 
 
-def put_length(writer: BytesWriter, cut_size: i64) -> None:
+def put_length(writer: BytesWriter, cut_size: int) -> None:
     """Fill the first four bytes with the length of all that follows them."""
-    length: i64 = len(writer) - LENGTH_SIZE + cut_size
+    length: int = len(writer) - LENGTH_SIZE + cut_size
     writer[0] = (length >> 24) & 0xFF
     writer[1] = (length >> 16) & 0xFF
     writer[2] = (length >> 8) & 0xFF

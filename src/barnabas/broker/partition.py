@@ -119,6 +119,11 @@ class Partition:
         return NO_TOPIC_ID if self.log is None else self.log.topic_id
 
     @property
+    def log_start_offset(self) -> int:
+        """-1 while there is no log."""
+        return -1 if self.log is None else self.log.log_start_offset
+
+    @property
     def is_leader(self) -> bool:
         return self.leader is not None
 
@@ -132,7 +137,7 @@ class Partition:
         """The topic's settings are these from now on."""
         self.rules = produce_rules(config)
         if self.leader is not None:
-            self.leader.min_insync_replicas = config.min_insync_replicas
+            self.leader.set_min_insync_replicas(config.min_insync_replicas)
 
     def check_leader_epoch(self, asked_epoch: int) -> ErrorCode:
         """Fence a client that knows less than this broker, or one that knows more (-1: neither)."""

@@ -61,8 +61,12 @@ class PendingProduce:
         self.deadline: Deadline | None = None
 
 
+StagedBatch = tuple[int, PendingProduce, "PartitionProduceResponse"]
+"""A batch taken in this turn: the offset to wait for, whose it is, and its part of the answer."""
+
+
 class PartitionWait:
-    """One partition of a pending produce: answered when the watermark reaches the offset."""
+    """One partition of a parked produce: answered when the watermark reaches the offset."""
 
     __slots__ = ("answer", "is_done", "partition", "produce", "required_offset")
 
@@ -115,7 +119,7 @@ class WaitingRoom:
     __slots__ = ("_sequence", "at_high_watermark", "at_log_end", "dead", "produces", "this_turn")
 
     def __init__(self) -> None:
-        self.this_turn: list[PartitionWait] = []
+        self.this_turn: list[StagedBatch] = []
         """Appended in this turn and not yet written, in order of appending."""
         self.produces: list[tuple[int, int, PartitionWait]] = []
         """A heap of what waits for followers, by offset."""
@@ -146,7 +150,10 @@ class WaitingRoom:
 
     def take_all(self) -> list[PartitionWait]:
         """Everyone who waits for this partition: it cannot keep its promise any more."""
-        waits = self.this_turn
+        waits = [
+            PartitionWait(produce, answer, self, required_offset)
+            for required_offset, produce, answer in self.this_turn
+        ]
         self.this_turn = []
         waits.extend(entry[2] for entry in sorted(self.produces) if not entry[2].is_done)
         self.produces = []
@@ -183,48 +190,39 @@ class Purgatory:
 
     # -- produce -----------------------------------------------------------------------------
 
-    def expect(
-        self,
-        room: WaitingRoom,
-        produce: PendingProduce,
-        answer: PartitionProduceResponse,
-        required_offset: int,
-    ) -> None:
-        """A batch was taken in this turn: its answer is open until it is written and replicated."""
-        produce.waiting_count += 1
-        room.this_turn.append(PartitionWait(produce, answer, room, required_offset))
-
     def settle(self, wait: PartitionWait, error: int, now_ms: int) -> None:
+        """A parked partition's part of an answer is final."""
+        if not wait.is_done:
+            wait.is_done = True
+            self.settle_answer(wait.produce, wait.answer, error, now_ms)
+
+    def settle_answer(
+        self, produce: PendingProduce, answer: PartitionProduceResponse, error: int, now_ms: int
+    ) -> None:
         """One partition's part of an answer is final; the answer leaves with its last part."""
-        if wait.is_done:
-            return
-        wait.is_done = True
         if error != _NONE:
-            wait.answer.error_code = error
-        produce = wait.produce
+            answer.error_code = error
         produce.waiting_count -= 1
         if produce.waiting_count == 0:
-            self._finish(produce, now_ms)
+            if produce.deadline is not None:
+                produce.deadline.cancel()
+                del self._parked_produces[produce]
+            self._answer_produce(produce, now_ms)
 
-    def _finish(self, produce: PendingProduce, now_ms: int) -> None:
-        if produce.deadline is not None:
-            produce.deadline.cancel()
-            del self._parked_produces[produce]
-        self._answer_produce(produce, now_ms)
-
-    def park_produce(self, room: WaitingRoom, wait: PartitionWait, now_ms: int) -> None:
+    def park_produce(self, room: WaitingRoom, staged: StagedBatch, now_ms: int) -> None:
         """It is written here; wait for the followers until the produce's time is over."""
-        produce = wait.produce
+        required_offset, produce, answer = staged
         waiting = produce.waiting
         if waiting is None:
             if produce.timeout_ms <= 0 or len(self._parked_produces) >= PARKED_PRODUCES_MAX:
-                self.settle(wait, _TIMED_OUT, now_ms)
+                self.settle_answer(produce, answer, _TIMED_OUT, now_ms)
                 return
             waiting = produce.waiting = []
             self._parked_produces[produce] = None
             produce.deadline = self._deadlines.at(
                 now_ms + produce.timeout_ms, _ProduceExpiry(self, produce)
             )
+        wait = PartitionWait(produce, answer, room, required_offset)
         waiting.append(wait)
         room.park(wait)
 

@@ -16,9 +16,9 @@ from barnabas.broker.produce_answers import finish_produce
 from barnabas.broker.purgatory import (
     WHEN_WRITTEN,
     ParkedFetchEntry,
-    PartitionWait,
     PendingProduce,
     Purgatory,
+    StagedBatch,
 )
 from barnabas.core.replication.leader import PartitionLeader
 from barnabas.model.epochs import INITIAL_CONTROLLER_EPOCH, ControllerEpoch
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from barnabas.broker.connections import Connection
 
 _NONE: Final = int(ErrorCode.NONE)
+_TOO_FEW: Final = int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+_NO_PARTITIONS: Final[dict[int, Partition]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,10 @@ class Replicas:
         """The hosted partition, also one whose directory is offline."""
         partitions = self._by_topic.get(topic)
         return None if partitions is None else partitions.get(index)
+
+    def of_topic(self, topic: str) -> dict[int, Partition]:
+        """The hosted partitions of a topic by index, to be looked up in, not to be kept."""
+        return self._by_topic.get(topic, _NO_PARTITIONS)
 
     def host(self, topic_partition: TopicPartition) -> Partition:
         """Take up a partition that was not here."""
@@ -146,19 +152,21 @@ class Replicas:
         self,
         partition: Partition,
         leader: PartitionLeader,
-        written: list[PartitionWait],
+        written: list[StagedBatch],
         now_ms: int,
     ) -> None:
         """What asked for the leader's write alone is done; the rest may wait for followers."""
         purgatory = self.purgatory
         high_watermark = leader.high_watermark
-        for wait in written:
-            if wait.required_offset == WHEN_WRITTEN:
-                purgatory.settle(wait, _NONE, now_ms)
-            elif wait.required_offset <= high_watermark:
-                purgatory.settle(wait, self._outcome(leader), now_ms)
+        replicated = _NONE if leader.has_enough_replicas else _TOO_FEW
+        for staged in written:
+            required_offset = staged[0]
+            if required_offset > high_watermark:
+                purgatory.park_produce(partition.room, staged, now_ms)
+            elif required_offset == WHEN_WRITTEN:
+                purgatory.settle_answer(staged[1], staged[2], _NONE, now_ms)
             else:
-                purgatory.park_produce(partition.room, wait, now_ms)
+                purgatory.settle_answer(staged[1], staged[2], replicated, now_ms)
 
     def note_watermark_moved(self, partition: Partition, now_ms: int) -> None:
         """The leader's watermark moved without an append: a follower's fetch or a new isr."""
@@ -168,18 +176,14 @@ class Replicas:
             self._release(partition, leader, now_ms)
 
     def _release(self, partition: Partition, leader: PartitionLeader, now_ms: int) -> None:
+        """The watermark moved: answer whom it reached, perhaps on too few replicas by now."""
         room = partition.room
         if room.produces:
+            outcome = _NONE if leader.has_enough_replicas else _TOO_FEW
             for wait in room.take_reached(leader.high_watermark):
-                self.purgatory.settle(wait, self._outcome(leader), now_ms)
+                self.purgatory.settle(wait, outcome, now_ms)
         if room.at_high_watermark:
             self._touched.update(room.at_high_watermark)
-
-    def _outcome(self, leader: PartitionLeader) -> int:
-        """Replicated, but perhaps on fewer replicas than were there at the append."""
-        if leader.has_enough_replicas_after_append():
-            return _NONE
-        return int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
     def note_follower_advanced(self, partition: Partition) -> None:
         """The watermark of a followed partition moved: consumers may read from followers."""

@@ -45,15 +45,12 @@ class Producing:
         )
         request = Request(connection(), 0, 0, 9, 1, None, 10)
         pending = PendingProduce(request, response, -1, timeout_ms)
+        pending.waiting_count = len(required)
         for (room, offset), answer in zip(required, answers, strict=True):
-            self.purgatory.expect(room, pending, answer, offset)
-        for room, _ in required:
-            written, room.this_turn = room.this_turn, []
-            for wait in written:
-                if wait.required_offset == WHEN_WRITTEN:
-                    self.purgatory.settle(wait, 0, 0)
-                else:
-                    self.purgatory.park_produce(room, wait, 0)
+            if offset == WHEN_WRITTEN:
+                self.purgatory.settle_answer(pending, answer, 0, 0)
+            else:
+                self.purgatory.park_produce(room, (offset, pending, answer), 0)
         return pending
 
     def advance(self, room: WaitingRoom, high_watermark: int, now_ms: int = 5) -> int:

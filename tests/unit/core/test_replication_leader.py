@@ -113,16 +113,16 @@ def test_waiting_for_such_a_replica_ends_with_the_lag_that_is_allowed() -> None:
 
 def test_under_min_insync_replicas_nothing_new_is_exposed() -> None:
     leader = leader_of((1, 2, 3), (1,), min_isr=2)
-    assert leader.is_under_min_isr()
+    assert leader.is_under_min_isr
     assert not leader.note_append(5, 1001)
     assert leader.high_watermark == 0
 
 
 def test_min_insync_replicas_asks_no_more_than_there_are_replicas() -> None:
     leader = leader_of((1,), (1,), min_isr=3)
-    assert not leader.is_under_min_isr()
+    assert not leader.is_under_min_isr
     assert leader.note_append(5, 1001)
-    assert leader.has_enough_replicas_after_append()
+    assert leader.has_enough_replicas
 
 
 def test_the_watermark_never_goes_back() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.connections import Request
+from barnabas.broker.metadata_cache import CachedTopic
 from barnabas.broker.partition import Partition
 from barnabas.broker.produce_answers import finish_produce
 from barnabas.broker.purgatory import WHEN_WRITTEN, PendingProduce
@@ -21,7 +22,6 @@ from barnabas.formats.batches.admission import (
     read_produced,
 )
 from barnabas.formats.batches.conversion import admit_message_set
-from barnabas.formats.batches.header import BatchHeader
 from barnabas.formats.codec.records import RecordsSpan
 from barnabas.formats.wire.generated.produce import (
     BatchIndexAndErrorMessage,
@@ -43,6 +43,7 @@ ACKS_ALL: Final = -1
 
 _NONE: Final = int(ErrorCode.NONE)
 _UNKNOWN_OFFSET: Final = -1
+_NOTHING_HOSTED: Final[dict[int, Partition]] = {}
 
 _WITHOUT_START_OFFSET: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -57,16 +58,19 @@ _WITHOUT_START_OFFSET: Final = (
 
 def handle(broker: Broker, request: Request, body: ProduceRequest, now_ms: int) -> None:
     """Take in all partitions; the answer leaves at the end of the turn or when replicated."""
-    response = ProduceResponse(responses=[])
-    pending = PendingProduce(request, response, body.acks, body.timeout_ms)
-    intake = _Intake(broker, request, pending, body.transactional_id, now_ms)
+    responses: list[TopicProduceResponse] = []
+    pending = PendingProduce(
+        request, ProduceResponse(responses=responses), body.acks, body.timeout_ms
+    )
+    wall_ms = broker.wall_clock.epoch_ms()
+    intake = _Intake(broker, pending, body.transactional_id, wall_ms, now_ms)
     for topic_data in body.topic_data:
+        topic = topic_data.name
+        intake.begin_topic(topic)
         answers: list[PartitionProduceResponse] = []
         for data in topic_data.partition_data:
-            answers.append(intake.take(topic_data.name, data.index, data.records))
-        response.responses.append(
-            TopicProduceResponse(name=topic_data.name, partition_responses=answers)
-        )
+            answers.append(intake.take(data.index, data.records))
+        responses.append(TopicProduceResponse(name=topic, partition_responses=answers))
     if pending.waiting_count == 0:
         finish_produce(broker, pending, now_ms)
 
@@ -75,10 +79,13 @@ class _Intake:
     """One request on its way into the logs."""
 
     __slots__ = (
+        "_acks",
         "_broker",
+        "_hosted",
+        "_known",
         "_now_ms",
         "_pending",
-        "_request",
+        "_topic",
         "_transactional_id",
         "_version",
         "_wall_ms",
@@ -87,64 +94,81 @@ class _Intake:
     def __init__(
         self,
         broker: Broker,
-        request: Request,
         pending: PendingProduce,
         transactional_id: str | None,
+        wall_ms: int,
         now_ms: int,
     ) -> None:
         self._broker = broker
-        self._request = request
-        self._version: int = request.api_version
         self._pending = pending
+        self._acks: int = pending.acks
+        self._version: int = pending.request.api_version
         self._transactional_id = transactional_id
+        self._wall_ms: int = wall_ms
         self._now_ms: int = now_ms
-        self._wall_ms: int = broker.wall_clock.epoch_ms()
+        self._topic = ""
+        self._known: CachedTopic | None = None
+        self._hosted: dict[int, Partition] = _NOTHING_HOSTED
 
-    def take(self, topic: str, index: int, records: object) -> PartitionProduceResponse:
+    def begin_topic(self, topic: str) -> None:
+        """The partitions that follow are of this topic."""
+        self._topic = topic
+        self._known = self._broker.metadata_cache.topic(topic)
+        self._hosted = self._broker.replicas.of_topic(topic)
+
+    def take(self, index: int, records: object) -> PartitionProduceResponse:
         """Stage one partition's batch, or say why not; Kafka's order of checks."""
-        broker = self._broker
-        if not broker.metadata_cache.contains(topic, index):
+        known = self._known
+        if known is None or index not in known.partitions:
             return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if not isinstance(records, RecordsSpan):
             return _refused(index, ErrorCode.INVALID_RECORD)
-        produced = read_produced(records.data, records.start, records.end, self._version)
+        data, start = records.data, records.start
+        produced = read_produced(data, start, records.end, self._version)
         if isinstance(produced, Rejection):
             return _rejected(index, produced, _UNKNOWN_OFFSET)
-        acks = self._pending.acks
-        if acks != ACKS_ALL and acks != 1 and acks != 0:
-            return _refused(index, ErrorCode.INVALID_REQUIRED_ACKS)
-        if topic in INTERNAL_TOPICS and self._request.client_id != ADMIN_CLIENT_ID:
-            return _refused(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-        partition = broker.replicas.find(topic, index)
-        if partition is None:
-            return _refused(index, broker.replicas.absence(topic, index))
-        if partition.is_offline:
-            return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
+        partition = self._hosted.get(index)
+        if partition is None or partition.leader is None or not self._may_write():
+            return self._refuse(index, partition)
         leader, log = partition.leader, partition.log
-        if leader is None or log is None:
-            return _refused(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if acks == ACKS_ALL and leader.is_under_min_isr():
-            return _refused(index, ErrorCode.NOT_ENOUGH_REPLICAS, log.log_start_offset)
-        admitted = self._admit(partition, records, produced)
-        if admitted is None:
-            return _taken(index, _UNKNOWN_OFFSET, -1, log.log_start_offset)
+        if leader.is_under_min_isr and self._acks == ACKS_ALL:
+            return _refused(index, ErrorCode.NOT_ENOUGH_REPLICAS, partition.log_start_offset)
+        rules, wall_ms = partition.rules, self._wall_ms
+        admitted: AdmittedBatch | Rejection | None
+        if produced is None:
+            admitted = admit_message_set(data, start, records.end, rules, wall_ms)
+        else:
+            admitted = check_batch(data, produced, start, rules)
+            if admitted is None:
+                if produced.is_transactional:
+                    admitted = self._transactional()
+                else:
+                    admitted = admit(data, produced, start, rules, wall_ms)
         if isinstance(admitted, Rejection):
-            return _rejected(index, admitted, log.log_start_offset)
+            return _rejected(index, admitted, partition.log_start_offset)
+        if admitted is None or log is None:
+            return _taken(index, _UNKNOWN_OFFSET, -1, partition.log_start_offset)
         return self._append(partition, log, admitted)
 
-    def _admit(
-        self, partition: Partition, records: RecordsSpan, produced: BatchHeader | None
-    ) -> AdmittedBatch | Rejection | None:
-        """The batch as it will stand in the log; None when there is nothing to append."""
-        data, start, rules = records.data, records.start, partition.rules
-        if produced is None:
-            return admit_message_set(data, start, records.end, rules, self._wall_ms)
-        refused = check_batch(data, produced, start, rules)
-        if refused is not None:
-            return refused
-        if produced.is_transactional:
-            return self._transactional()
-        return admit(data, produced, start, rules, self._wall_ms)
+    def _may_write(self) -> bool:
+        """Whether acks are ones that exist, and the topic is not one of the broker's own."""
+        if not -1 <= self._acks <= 1:
+            return False
+        return (
+            self._topic not in INTERNAL_TOPICS or self._pending.request.client_id == ADMIN_CLIENT_ID
+        )
+
+    def _refuse(self, index: int, partition: Partition | None) -> PartitionProduceResponse:
+        """Why nobody may write here, the first reason first."""
+        if not -1 <= self._acks <= 1:
+            return _refused(index, ErrorCode.INVALID_REQUIRED_ACKS)
+        if not self._may_write():
+            return _refused(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        if partition is None:
+            return _refused(index, self._broker.replicas.absence(self._topic, index))
+        if partition.is_offline:
+            return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
+        return _refused(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _transactional(self) -> Rejection:
         """No coordinator is here that could have begun a transaction (InitProducerId says so)."""
@@ -162,6 +186,7 @@ class _Intake:
     ) -> PartitionProduceResponse:
         header = admitted.header
         start = admitted.start
+        index = partition.index
         replicas = self._broker.replicas
         try:
             result = log.append_as_leader(
@@ -174,17 +199,16 @@ class _Intake:
             )
         except DiskError as error:
             replicas.take_offline(partition, error.reason, self._now_ms)
-            return _refused(partition.index, ErrorCode.KAFKA_STORAGE_ERROR)
+            return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
         if result.error != _NONE:
-            return _refused(partition.index, result.error, result.log_start_offset)
-        answer = _taken(
-            partition.index, result.base_offset, result.log_append_time, result.log_start_offset
-        )
-        required_offset = WHEN_WRITTEN
-        if self._pending.acks == ACKS_ALL:
-            required_offset = result.last_offset + 1
-        replicas.note_appended(partition)
-        replicas.purgatory.expect(partition.room, self._pending, answer, required_offset)
+            return _refused(index, result.error, result.log_start_offset)
+        answer = _taken(index, result.base_offset, result.log_append_time, result.log_start_offset)
+        if not partition.is_dirty:
+            replicas.note_appended(partition)
+        pending = self._pending
+        pending.waiting_count += 1
+        required_offset = result.last_offset + 1 if self._acks == ACKS_ALL else WHEN_WRITTEN
+        partition.room.this_turn.append((required_offset, pending, answer))
         return answer
 
 

@@ -87,16 +87,18 @@ class PartitionLeader:
     """The leader's side of one partition in one or more successive leader epochs."""
 
     __slots__ = (
+        "_min_insync_replicas",
         "broker_id",
         "epoch_start_offset",
         "followers",
+        "has_enough_replicas",
         "high_watermark",
+        "is_under_min_isr",
         "isr_state",
         "leader_epoch",
         "live_brokers",
         "log_end_offset",
         "maximal_isr",
-        "min_insync_replicas",
         "partition_epoch",
         "replica_lag_time_max_ms",
     )
@@ -112,8 +114,7 @@ class PartitionLeader:
     ) -> None:
         self.broker_id = broker_id
         self.live_brokers = live_brokers
-        self.min_insync_replicas: int = min_insync_replicas
-        """As the topic asks; never more than there are replicas."""
+        self._min_insync_replicas: int = min_insync_replicas
         self.replica_lag_time_max_ms: int = replica_lag_time_max_ms
         self.log_end_offset: int = log_end_offset
         self.high_watermark: int = high_watermark
@@ -126,6 +127,10 @@ class PartitionLeader:
         self.isr_state: IsrState = CommittedIsr((broker_id,))
         self.maximal_isr: tuple[BrokerId, ...] = (broker_id,)
         """That of `isr_state`, kept because every append asks for it."""
+        self.is_under_min_isr: bool = False
+        """The committed isr is smaller than min.insync.replicas: acks=all is refused."""
+        self.has_enough_replicas: bool = True
+        """What was acknowledged by the maximal isr is on as many replicas as the topic promises."""
 
     def begin_epoch(
         self,
@@ -190,7 +195,7 @@ class PartitionLeader:
 
     def maybe_advance(self, now_ms: int) -> bool:
         """Move the watermark to where all that count are; True when it moved."""
-        if self.is_under_min_isr():
+        if self.is_under_min_isr:
             return False
         log_end_offset = self.log_end_offset
         new_high_watermark = log_end_offset
@@ -218,17 +223,21 @@ class PartitionLeader:
             leader_end_offset, now_ms, self.replica_lag_time_max_ms
         ) and self.live_brokers.is_alive(follower.broker_id)
 
-    def effective_min_isr(self) -> int:
-        """What min.insync.replicas asks of this partition, which may have fewer replicas."""
-        replica_count = len(self.followers) + 1
-        return min(self.min_insync_replicas, replica_count)
+    @property
+    def min_insync_replicas(self) -> int:
+        """As the topic asks; what is held to is never more than there are replicas."""
+        return self._min_insync_replicas
 
-    def is_under_min_isr(self) -> bool:
-        return len(self.isr_state.isr) < self.effective_min_isr()
+    def set_min_insync_replicas(self, count: int) -> None:
+        """The topic asks for so many from now on."""
+        self._min_insync_replicas = count
+        self._count_isr()
 
-    def has_enough_replicas_after_append(self) -> bool:
-        """Whether an acknowledged record is on as many replicas as the topic promises."""
-        return self.effective_min_isr() <= len(self.maximal_isr)
+    def _count_isr(self) -> None:
+        """Settle what every produce asks: who asks is many, what changes it is rare."""
+        needed = min(self._min_insync_replicas, len(self.followers) + 1)
+        self.is_under_min_isr = len(self.isr_state.isr) < needed
+        self.has_enough_replicas = needed <= len(self.maximal_isr)
 
     @property
     def isr(self) -> tuple[BrokerId, ...]:
@@ -238,6 +247,7 @@ class PartitionLeader:
     def _set_isr_state(self, state: IsrState) -> None:
         self.isr_state = state
         self.maximal_isr = state.maximal_isr
+        self._count_isr()
 
     # --- changes of the isr -------------------------------------------------------------
 

@@ -143,12 +143,17 @@ def _fetch_topic_name(writer: Writer, api_version: int, place: Place) -> None:
 
 
 def list_offsets(
-    api_version: int, place: Place, *, timestamp: int = -1, replica_id: int = -1
+    api_version: int,
+    place: Place,
+    *,
+    timestamp: int = -1,
+    replica_id: int = -1,
+    isolation_level: int = 0,
 ) -> Frame:
     writer = request_writer(LIST_OFFSETS, api_version)
     writer.int32(replica_id)
     if api_version >= 2:
-        writer.int8(0)
+        writer.int8(isolation_level)
 
     def partition(place: Place) -> None:
         writer.int32(place.partition)

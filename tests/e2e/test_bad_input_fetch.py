@@ -86,7 +86,6 @@ WRONG_FETCHES = [
     Wrong("min-bytes-negative", {"min_bytes": -1}, NONE),
     Wrong("wait-negative", {"max_wait_ms": -1}, NONE),
     Wrong("min-bytes-greatest", {"min_bytes": 2**31 - 1, "max_wait_ms": 50}, NONE),
-    Wrong("isolation-unknown", {"isolation_level": 7}, UNKNOWN_SERVER_ERROR),
     Wrong("replica-that-is-none", {"replica_id": 5}, UNKNOWN_LEADER_EPOCH),
     Wrong("replica-that-is-the-leader", {"replica_id": 1}, UNKNOWN_LEADER_EPOCH),
     Wrong("replica-minus-77", {"replica_id": -77}, NONE),
@@ -144,3 +143,18 @@ def test_times_that_are_no_times(
         answer = raw_answers.listed_offset(asked, connection.ask(asked))
         assert answer.error_code == error
         subject.check_good_requests(connection)
+
+
+@pytest.mark.parametrize("isolation_level", [2, 7, -1, 127])
+def test_an_isolation_level_that_is_none(subject: Subject, isolation_level: int) -> None:
+    """Not to be taken for the weakest one."""
+    place = subject.topic("isolation")
+    for api_version in (4, 6, 7, 11, 12):
+        answer = fetch(subject, place, api_version, isolation_level=isolation_level)
+        assert [row.error_code for row in answer.partitions] == [UNKNOWN_SERVER_ERROR]
+        assert answer.error_code == (UNKNOWN_SERVER_ERROR if api_version >= 7 else NONE)
+    for api_version in (2, 5, 9):
+        asked = raw_requests.list_offsets(api_version, place, isolation_level=isolation_level)
+        with subject.connect() as connection:
+            listed = raw_answers.listed_offset(asked, connection.ask(asked))
+        assert listed.error_code == UNKNOWN_SERVER_ERROR

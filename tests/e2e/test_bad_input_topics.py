@@ -244,6 +244,6 @@ def test_a_deletion_of_nothing(subject: Subject) -> None:
     asked = raw_requests.delete_topics(6, [None])
     with subject.connect() as connection:
         ((name, error),) = raw_answers.deleted_topics(asked, connection.ask(asked))
-    expected = TOPIC_AUTHORIZATION_FAILED if subject.name == KAFKA else UNKNOWN_TOPIC_ID
+    expected = TOPIC_AUTHORIZATION_FAILED if subject.name == KAFKA else UNKNOWN_TOPIC_OR_PARTITION
     assert (name, error) == (None, expected)
     subject.check_good_requests()

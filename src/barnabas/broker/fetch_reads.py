@@ -32,6 +32,7 @@ from barnabas.storage.partition_log import PartitionLog
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
+READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 _UNKNOWN: Final = -1
 _NO_RECORDS: Final = b""
@@ -188,8 +189,13 @@ def _aborted_transactions(
 
 def failed(asked: FetchedPartition, error: int) -> PartitionData:
     """A partition that cannot be read, and why."""
+    return failed_partition(asked.partition, error)
+
+
+def failed_partition(index: int, error: int) -> PartitionData:
+    """The same by its number alone."""
     return PartitionData(
-        partition_index=asked.partition,
+        partition_index=index,
         error_code=error,
         high_watermark=_UNKNOWN,
         aborted_transactions=None,

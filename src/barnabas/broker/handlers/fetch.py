@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.fetch_conversion import FIRST_VERSION_OF_ZSTD, convert
-from barnabas.broker.fetch_reads import PartitionReader, failed, release_records
+from barnabas.broker.fetch_reads import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    PartitionReader,
+    failed,
+    failed_partition,
+    release_records,
+)
 from barnabas.broker.fetch_sessions import (
     FetchContext,
     FetchedPartition,
@@ -47,6 +54,9 @@ Answers = list[tuple[FetchedPartition, PartitionData]]
 
 def handle(broker: Broker, request: Request, body: FetchRequest, now_ms: int) -> None:
     """Take up the session, read what is asked for, answer or wait."""
+    if body.isolation_level != READ_UNCOMMITTED and body.isolation_level != READ_COMMITTED:
+        broker.answer(request, _refused(body, ErrorCode.UNKNOWN_SERVER_ERROR))
+        return
     version = request.api_version
     uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
     replica_id = body.replica_id
@@ -66,6 +76,20 @@ def handle(broker: Broker, request: Request, body: FetchRequest, now_ms: int) ->
         return
     fetch = _Fetch(broker, request, body, context, replica_id)
     fetch.begin(now_ms)
+
+
+def _refused(body: FetchRequest, error: ErrorCode) -> FetchResponse:
+    """The whole request is wrong: said of it, and of each partition as old versions have it."""
+    response = FetchResponse(error_code=error, session_id=body.session_id, responses=[])
+    for topic in body.topics:
+        response.responses.append(
+            FetchableTopicResponse(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[failed_partition(one.partition, error) for one in topic.partitions],
+            )
+        )
+    return response
 
 
 def _asked_partitions(broker: Broker, body: FetchRequest, uses_topic_ids: bool) -> PartitionMap:

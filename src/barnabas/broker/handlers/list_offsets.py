@@ -45,6 +45,7 @@ FIRST_VERSION_OF: Final = {
 }
 FIRST_VERSION_WITH_LEADER_EPOCHS: Final = 4
 FIRST_VERSION_OF_OFFSET_NOT_AVAILABLE: Final = 5
+READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
 DEBUGGING_CONSUMER: Final = -2
@@ -77,6 +78,7 @@ class _Query:
         self._version = version
         self._is_from_consumer = body.replica_id == CONSUMER
         self._is_leader_needed = body.replica_id != DEBUGGING_CONSUMER
+        self._is_known_isolation = body.isolation_level in (READ_UNCOMMITTED, READ_COMMITTED)
         self._is_read_committed = body.isolation_level == READ_COMMITTED
         self._now_ms = now_ms
         counts: dict[TopicPartition, int] = {}
@@ -87,6 +89,8 @@ class _Query:
         self._counts = counts
 
     def answer(self, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        if not self._is_known_isolation:
+            return self._failed(asked, ErrorCode.UNKNOWN_SERVER_ERROR)
         if not self._is_known_timestamp(asked.timestamp):
             return self._failed(asked, ErrorCode.UNSUPPORTED_VERSION)
         if self._version > 0 and self._counts[TopicPartition(topic, asked.partition_index)] > 1:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be
 
-from barnabas.formats.codec.decoding import read_nullable_string, refuse_short, skip_tagged_fields
+from barnabas.formats.codec.decoding import refuse_short, skip_tagged_fields
 from barnabas.formats.codec.encoding import write_nullable_string
 from barnabas.formats.wire.catalog import APIS, find_api
 from barnabas.model.errors import DecodeError
@@ -65,10 +65,23 @@ def decode_request_header(data: bytes, start: int, end: int) -> RequestHeader:
         raise DecodeError(f"unknown api key {api_key}")
     client_id: str | None = None
     if api_version != 0 or api_key != _CONTROLLED_SHUTDOWN:
-        client_id, position = read_nullable_string(data, position, limit)
+        client_id, position = _read_client_id(data, position, limit)
     if api_version >= _FIRST_FLEXIBLE[api_key]:
         position = skip_tagged_fields(data, position, limit)
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+
+
+def _read_client_id(data: bytes, position: i64, end: i64) -> tuple[str | None, i64]:
+    """A label for people: one that is no UTF-8 keeps nobody out, as with Kafka."""
+    if end - position < 2:
+        refuse_short("string", position, end)
+    size: i64 = read_i16_be(data, position)
+    position += 2
+    if size < 0:
+        return None, position
+    if size > end - position:
+        refuse_short("string", position, end)
+    return data[position : position + size].decode("utf-8", "replace"), position + size
 
 
 def encode_request_header(

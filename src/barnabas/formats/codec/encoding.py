@@ -128,9 +128,15 @@ def write_nullable_records(writer: BytesWriter, value: Records | None, cuts: lis
     """The size as int32, then the batches, or a cut where they belong."""
     if value is None:
         write_i32_be(writer, -1)
+    elif isinstance(value, bytes):
+        write_bytes(writer, value)
+    elif isinstance(value, RecordsSpan):
+        write_bytes(writer, value.data[value.start : value.end])
+    elif isinstance(value, memoryview):
+        write_bytes(writer, bytes(value))
     else:
-        write_i32_be(writer, records_size_bytes(value))
-        write_records_content(writer, value, cuts)
+        write_i32_be(writer, value.size_bytes)
+        cuts.append((len(writer), value))
 
 
 def write_compact_nullable_records(
@@ -139,31 +145,14 @@ def write_compact_nullable_records(
     """The size plus one as a varint, then the batches, or a cut where they belong."""
     if value is None:
         writer.append(0)
-    else:
-        write_uvarint(writer, records_size_bytes(value) + 1)
-        write_records_content(writer, value, cuts)
-
-
-def records_size_bytes(value: Records) -> i64:
-    """How many bytes the batches have, wherever they are."""
-    if isinstance(value, bytes):
-        return len(value)
-    if isinstance(value, RecordsSpan):
-        return value.end - value.start
-    if isinstance(value, memoryview):
-        return value.nbytes
-    return value.size_bytes
-
-
-def write_records_content(writer: BytesWriter, value: Records, cuts: list[Cut]) -> None:
-    """Copy what is in memory; what is not becomes a cut."""
-    if isinstance(value, bytes):
-        writer.write(value)
+    elif isinstance(value, bytes):
+        write_compact_bytes(writer, value)
     elif isinstance(value, RecordsSpan):
-        writer.write(value.data[value.start : value.end])
+        write_compact_bytes(writer, value.data[value.start : value.end])
     elif isinstance(value, memoryview):
-        writer.write(bytes(value))
+        write_compact_bytes(writer, bytes(value))
     else:
+        write_uvarint(writer, value.size_bytes + 1)
         cuts.append((len(writer), value))
 
 

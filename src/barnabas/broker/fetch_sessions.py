@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from random import Random
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from barnabas.formats.wire.generated.fetch import PartitionData
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID, TopicId
-
-if TYPE_CHECKING:
-    from barnabas.formats.wire.generated.fetch import PartitionData
 
 NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0

@@ -9,16 +9,14 @@ request is kept, so that nothing is lost that a later answer needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from barnabas.formats.wire.generated.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataPartitionState,
+)
 from barnabas.model.ids import NO_BROKER, NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
 from barnabas.model.partition import LEADER_DURING_DELETE
-
-if TYPE_CHECKING:
-    from barnabas.formats.wire.generated.update_metadata import (
-        UpdateMetadataBroker,
-        UpdateMetadataPartitionState,
-    )
 
 UNKNOWN_FEATURES_EPOCH = -1
 

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
+from barnabas.broker.connections import Connection, Request
+from barnabas.broker.deadlines import Deadline, Deadlines
+from barnabas.formats.wire.generated.produce import PartitionProduceResponse, ProduceResponse
 from barnabas.model.error_codes import ErrorCode
-
-if TYPE_CHECKING:
-    from barnabas.broker.connections import Connection, Request
-    from barnabas.broker.deadlines import Deadline, Deadlines
-    from barnabas.formats.wire.generated.produce import PartitionProduceResponse, ProduceResponse
 
 PARKED_FETCHES_MAX: Final = 100_000
 """Above it a fetch is answered with what there is."""
@@ -61,7 +59,7 @@ class PendingProduce:
         self.deadline: Deadline | None = None
 
 
-StagedBatch = tuple[int, PendingProduce, "PartitionProduceResponse"]
+StagedBatch = tuple[int, PendingProduce, PartitionProduceResponse]
 """A batch taken in this turn: the offset to wait for, whose it is, and its part of the answer."""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.connections import Connection
 from barnabas.broker.partition import Partition
 from barnabas.broker.produce_answers import finish_produce
 from barnabas.broker.purgatory import (
@@ -28,7 +29,6 @@ from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.connections import Connection
 
 _NONE: Final = int(ErrorCode.NONE)
 _TOO_FEW: Final = int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)

@@ -16,7 +16,6 @@ was received: it is named by `(data, start)` and its header, and only what a bro
 
 from typing import Final
 
-from crc32c import crc32c
 from librt.strings import (
     BytesWriter,
     read_i16_be,
@@ -27,6 +26,7 @@ from librt.strings import (
     write_i64_be,
 )
 
+from barnabas.formats.checksum import crc32c
 from barnabas.model.errors import CorruptBatch
 
 HEADER_SIZE: Final = 61

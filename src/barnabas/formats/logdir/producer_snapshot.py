@@ -4,8 +4,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from barnabas.formats.checksum import crc32c
 from barnabas.model.errors import DecodeError
 
 VERSION: Final = 1

@@ -1,5 +1,6 @@
 """Picks a program before it imports one: `barnabas broker`, `barnabas up`."""
 
+import gc
 import sys
 from importlib import import_module
 
@@ -24,6 +25,8 @@ def main() -> int:
     program = PROGRAMS.get(arguments[0])
     if program is None:
         return _refuse(arguments[0])
+    # Nothing that an import makes is garbage; a program that goes on collects again once it serves.
+    gc.disable()
     return int(import_module(program[0]).main(arguments[1:]))
 
 

@@ -142,6 +142,7 @@ class BrokerProcess:
             case BrokerStarted(broker_id):
                 # What start-up made lives as long as the process: no collection looks at it again.
                 gc.freeze()
+                gc.enable()
                 self._on_started(broker_id)
             case BrokerStopped():
                 self._loop.stop()

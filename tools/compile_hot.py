@@ -161,8 +161,9 @@ def build(names: list[str], digest: str) -> None:
     paths = [str(path.relative_to(SOURCE)) for path in sources.values() if path is not None]
     library = WORK / "lib"
     os.chdir(SOURCE)
+    # Without mypy's cache: what mypyc keeps in it forgets which attributes are native integers.
     extensions = mypycify(
-        ["--follow-imports=silent", f"--cache-dir={WORK / 'mypy'}", *paths],
+        ["--follow-imports=silent", f"--cache-dir={os.devnull}", *paths],
         opt_level=OPTIMIZATION,
         debug_level="0",
         separate=True,

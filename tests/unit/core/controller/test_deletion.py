@@ -1,0 +1,237 @@
+"""Deletions: the queue, what makes them wait and what lets them go on."""
+
+import pytest
+
+from barnabas.core.controller.context import ControllerSettings
+from barnabas.core.controller.effects import (
+    DeletionMarkersDropped,
+    TopicDeleted,
+    TopicDeletionHalted,
+)
+from barnabas.core.controller.events import StopReplicaAnswered
+from barnabas.core.controller.partition_states import PartitionState
+from barnabas.core.controller.replica_states import ReplicaState
+from barnabas.core.controller.request_batch import SendLeaderAndIsr, SendUpdateMetadata
+from barnabas.core.controller.znode_trees import DELETES_PER_WRITE_MAX
+from barnabas.model.error_codes import ErrorCode
+from barnabas.model.znode import Create, Delete, StoreError
+from tests.behaviours import behaviour
+from tests.unit.core.controller.cluster import Cluster, shown, tp
+from tests.worlds.controller_world import delete_topic
+
+S = ReplicaState
+
+
+@behaviour("D4", "D5")
+def test_markers_of_topics_that_are_not_there_are_removed():
+    cluster = Cluster()
+    cluster.add("t", [1])
+    delete_topic(cluster, "ghost")
+    cluster.run()
+    assert [one.path for one in cluster.committed] == ["/admin/delete_topics/ghost"]
+    assert DeletionMarkersDropped(("ghost",)) in cluster.stories
+    assert cluster.requests == []
+    assert cluster.exists("/brokers/topics/t")
+
+
+@behaviour("D6")
+def test_without_permission_to_delete_all_markers_are_removed_also_at_start():
+    cluster = Cluster(settings=ControllerSettings(delete_topic_enable=False))
+    cluster.add("t", [1])
+    cluster.delete("t")
+    assert not cluster.exists("/admin/delete_topics/t")
+    assert cluster.exists("/brokers/topics/t/partitions/0/state")
+    assert cluster.requests == []
+    delete_topic(cluster, "t")
+    cluster.elect()
+    cluster.run()
+    assert not cluster.exists("/admin/delete_topics/t")
+    assert cluster.state("t").leader == 1
+
+
+@behaviour("D10", "K1")
+def test_everybody_forgets_the_topic_first():
+    cluster = Cluster()
+    cluster.add("t", [1, 2], [2, 1])
+    cluster.delete("t")
+    told = [one for one in cluster.requests if isinstance(one, SendUpdateMetadata)]
+    assert [one.broker_id for one in told] == [1, 2, 3, 4]
+    for request in told:
+        states = [one.state for one in request.entries]
+        assert [(s.leader, s.leader_epoch, s.partition_epoch) for s in states] == [(-2, 0, 0)] * 2
+        assert [s.isr for s in states] == [(1, 2), (2, 1)]
+    assert not any(isinstance(one, SendLeaderAndIsr) for one in cluster.requests)
+    partitions = [move for move in cluster.moves() if "on" not in move[0]]
+    assert partitions[:2] == [("t-0", "ONLINE", "OFFLINE"), ("t-1", "ONLINE", "OFFLINE")]
+    assert partitions[2:] == [
+        ("t-0", "OFFLINE", "NON_EXISTENT"),
+        ("t-1", "OFFLINE", "NON_EXISTENT"),
+    ]
+
+
+@behaviour("D14")
+def test_nodes_go_leaves_first_then_settings_then_marker_and_nothing_is_remembered():
+    cluster = Cluster()
+    cluster.add("t", [1], [2], *[[1]] * 9)
+    cluster.delete("t")
+    removed = [one.path for one in cluster.committed if isinstance(one, Delete)]
+    root = "/brokers/topics/t/partitions"
+    assert removed == [
+        *[path for n in range(11) for path in (f"{root}/{n}/state", f"{root}/{n}")],
+        root, "/brokers/topics/t", "/config/topics/t", "/admin/delete_topics/t",
+    ]  # fmt: skip
+    context = cluster.context
+    assert TopicDeleted("t") in cluster.stories
+    assert not context.image.topics
+    assert not context.image.partition_states
+    assert not context.replica_states
+    assert not context.partition_states
+    assert not context.topics_with_deletion_started
+    assert not context.topics_ineligible_for_deletion
+    assert not context.is_queued_for_deletion("t")
+
+
+@behaviour("D14")
+def test_a_topic_of_the_same_name_is_a_new_one():
+    cluster = Cluster()
+    cluster.add("t", [1, 2])
+    cluster.delete("t")
+    cluster.clear()
+    cluster.create_topic("t", [3], topic_id=b"another-topic-id")
+    cluster.run()
+    assert cluster.state("t").leader == 3
+    assert cluster.replica_state("t", 0, 3) is S.ONLINE
+    assert cluster.context.image.topic_id("t") == b"another-topic-id"
+
+
+@behaviour("D9", "D11")
+def test_a_dead_replica_makes_its_topic_wait_and_not_the_others():
+    cluster = Cluster()
+    cluster.add("t", [1, 3])
+    cluster.add("u", [1])
+    cluster.kill(3)
+    cluster.run()
+    cluster.clear()
+    delete_topic(cluster, "t")
+    cluster.delete("u")
+    assert not cluster.exists("/brokers/topics/u")
+    assert cluster.exists("/brokers/topics/t")
+    assert TopicDeletionHalted("t", "replicas are offline") in cluster.stories
+    assert cluster.replica_state("t", 0, 3) is S.OFFLINE or (
+        cluster.replica_state("t", 0, 3) is S.DELETION_INELIGIBLE
+    )
+    assert cluster.replica_state("t", 0, 1) is S.DELETION_SUCCESSFUL
+    assert all(shown(one)[1] != 3 for one in cluster.requests)
+    cluster.register(3)
+    cluster.run()
+    assert not cluster.exists("/brokers/topics/t")
+    assert not cluster.exists("/admin/delete_topics/t")
+
+
+@behaviour("D13", "D9")
+def test_an_error_makes_the_topic_wait_after_one_more_stop():
+    cluster = Cluster()
+    cluster.add("t", [1, 2])
+    cluster.stop_errors[2] = ErrorCode.KAFKA_STORAGE_ERROR
+    cluster.delete("t")
+    assert cluster.replica_state("t", 0, 1) is S.DELETION_SUCCESSFUL
+    assert cluster.replica_state("t", 0, 2) is S.OFFLINE
+    assert cluster.context.topics_ineligible_for_deletion.keys() == {"t"}
+    stops = [shown(one)[2] for one in cluster.requests_to(2) if shown(one)[0] == "StopReplica"]
+    assert stops == [[("t-0", -2, False)], [("t-0", -2, True)], [("t-0", -2, False)]]
+    assert cluster.exists("/brokers/topics/t")
+
+
+@behaviour("D13", "Q8")
+def test_an_answer_counts_for_topics_that_are_being_deleted_alone():
+    cluster = Cluster()
+    cluster.add("t", [1, 2])
+    cluster.add("u", [1, 2])
+    cluster.silent.update({1, 2})
+    cluster.delete("t")
+    before = dict(cluster.context.replica_states)
+    cluster.handle_event(StopReplicaAnswered(2, {tp("u"): ErrorCode.NONE}))
+    assert cluster.context.replica_states == before
+    cluster.handle_event(StopReplicaAnswered(1, {tp("t"): ErrorCode.NONE}))
+    assert cluster.replica_state("t", 0, 1) is S.DELETION_SUCCESSFUL
+    assert cluster.replica_state("t", 0, 2) is S.DELETION_STARTED
+    cluster.handle_event(StopReplicaAnswered(2, {tp("t"): ErrorCode.NONE}))
+    assert not cluster.exists("/brokers/topics/t")
+
+
+@behaviour("D9")
+def test_a_topic_without_a_replica_left_is_finished():
+    cluster = Cluster()
+    cluster.create_topic("t", [])
+    cluster.run()
+    cluster.delete("t")
+    assert not cluster.exists("/brokers/topics/t")
+    assert not cluster.exists("/admin/delete_topics/t")
+
+
+def test_a_deletion_that_is_asked_for_twice_happens_once():
+    cluster = Cluster()
+    cluster.add("t", [1])
+    cluster.silent.add(1)
+    cluster.delete("t")
+    requests = len(cluster.requests)
+    delete_topic(cluster, "ghost")
+    cluster.run()
+    assert len(cluster.requests) == requests
+
+
+@behaviour("D14")
+def test_what_others_left_below_a_topic_goes_with_it():
+    cluster = Cluster()
+    cluster.add("t", [1])
+    cluster.do(Create("/brokers/topics/t/partitions/7"), Create("/brokers/topics/t/notes"))
+    added = iter(["/brokers/topics/t/partitions/8"])
+
+    def meanwhile(writes) -> None:
+        if any(isinstance(one, Delete) for write in writes for one in write.operations):
+            for path in added:
+                cluster.do(Create(path))
+
+    cluster.before_commit = meanwhile
+    cluster.delete("t")
+    assert not cluster.exists("/brokers/topics/t")
+    assert not cluster.exists("/admin/delete_topics/t")
+
+
+def test_a_large_topic_is_removed_in_several_writes():
+    cluster = Cluster()
+    cluster.add("t", *[[1]] * (DELETES_PER_WRITE_MAX // 2 + 5))
+    cluster.delete("t")
+    sizes = [len(one) for one in cluster.transactions if isinstance(one[0], Delete)]
+    assert sizes[0] == DELETES_PER_WRITE_MAX
+    assert len(sizes) == 2
+    assert not cluster.exists("/brokers/topics/t")
+
+
+def test_a_store_that_refuses_the_removal_is_asked_again_at_the_next_chance():
+    cluster = Cluster()
+    cluster.add("t", [1])
+    cluster.silent.add(1)
+    cluster.delete("t")
+    cluster.refuse_with = StoreError.NO_AUTH
+    cluster.handle_event(StopReplicaAnswered(1, {tp("t"): ErrorCode.NONE}))
+    assert cluster.exists("/admin/delete_topics/t")
+    assert cluster.context.is_queued_for_deletion("t")
+    cluster.refuse_with = None
+    delete_topic(cluster, "ghost")
+    cluster.run()
+    assert not cluster.exists("/brokers/topics/t")
+    assert not cluster.context.is_queued_for_deletion("t")
+
+
+@pytest.mark.parametrize("topics", [["t"], ["t", "u"]])
+def test_a_deletion_at_the_start_of_a_controller(topics: list[str]):
+    cluster = Cluster()
+    for topic in topics:
+        cluster.add(topic, [1, 2])
+        delete_topic(cluster, topic)
+    cluster.elect()
+    cluster.run()
+    for topic in topics:
+        assert not cluster.exists(f"/brokers/topics/{topic}")
+    assert cluster.partition_state("t") is PartitionState.NON_EXISTENT

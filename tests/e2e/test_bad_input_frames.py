@@ -93,12 +93,6 @@ MALFORMED = [
         b"bytes are left",
     ),
     Case(
-        "bytes-behind",
-        with_length(raw_requests.metadata(1, []).data + b"xx"),
-        b"bytes follow",
-        is_closed_by_kafka=False,
-    ),
-    Case(
         "name-not-utf-8",
         with_length(header(3, 1) + b"\x00\x00\x00\x01\x00\x02\xff\xfe"),
         b"not UTF-8",

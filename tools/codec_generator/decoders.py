@@ -48,14 +48,26 @@ def decoders_text(layout: ApiLayout, struct: Struct) -> str:
 
 
 def _message_text(layout: ApiLayout, struct: Struct, version: int) -> str:
-    side = "request" if struct is layout.api.request else "response"
+    """Bytes behind a request are left, as Kafka leaves them.
+
+    librdkafka counts on it: its Metadata requests for no topic carry four bytes where one belongs.
+    """
+    decoder = decoder_name(layout, struct, version)
+    if struct is layout.api.request:
+        side = "request"
+        lines = [f"    value, _ = {decoder}(data, start, limit)"]
+    else:
+        side = "response"
+        lines = [
+            f"    value, position = {decoder}(data, start, limit)",
+            "    if position != limit:",
+            f'        refuse_trailing("{struct.name}", position, limit)',
+        ]
     return "\n".join(
         [
             f"def decode_{side}_v{version}(data: bytes, start: int, end: int) -> {struct.name}:",
             "    limit: i64 = end",
-            f"    value, position = {decoder_name(layout, struct, version)}(data, start, limit)",
-            "    if position != limit:",
-            f'        refuse_trailing("{struct.name}", position, limit)',
+            *lines,
             "    return value",
             "",
             "",

@@ -92,9 +92,6 @@ class LogDirectories:
 
     def __init__(self, disk: Disk, paths: Sequence[str]) -> None:
         self.disk = disk
-        doubles = sorted({path for path in paths if list(paths).count(path) > 1})
-        if doubles:
-            raise LogDirectoryRefused(f"log.dirs names {', '.join(doubles)} more than once")
         self.directories = [LogDirectory(disk, path.rstrip("/") or "/") for path in paths]
 
     def online(self) -> list[LogDirectory]:
@@ -118,6 +115,10 @@ class LogDirectories:
         `LogDirectoryRefused` for one that is not a broker's of ZooKeeper mode; a directory that
         cannot be read goes offline, and `DiskLost` when none is left.
         """
+        paths = [directory.path for directory in self.directories]
+        doubles = sorted({path for path in paths if paths.count(path) > 1})
+        if doubles:
+            raise LogDirectoryRefused(f"log.dirs names {', '.join(doubles)} more than once")
         for directory in self.directories:
             try:
                 self._inspect(directory)
@@ -144,10 +145,7 @@ class LogDirectories:
     def _inspect_name(self, directory: LogDirectory, name: str) -> None:
         path = directory.file(name.rstrip("/@"))
         if name.endswith("@"):
-            raise LogDirectoryRefused(
-                f"{path} is a symbolic link; a log directory holds real directories and files, "
-                "because a link may lead to files of another broker"
-            )
+            raise _refused_link(path)
         if not name.endswith("/"):
             return
         name = name[:-1]
@@ -164,6 +162,9 @@ class LogDirectories:
                 f"{path} is the metadata log of a KRaft cluster; "
                 "expected the log directory of a broker in ZooKeeper mode"
             )
+        for inner in self.disk.list_directory(path):
+            if inner.endswith("@"):
+                raise _refused_link(f"{path}/{inner[:-1]}")
         directory.names.append(name)
 
     def _inspect_meta(self, directory: LogDirectory) -> None:
@@ -298,6 +299,13 @@ class LogDirectories:
         """Tell the next start that nothing has to be recovered."""
         path = directory.file(CLEAN_SHUTDOWN_FILE)
         self.disk.write_file(path, encode_clean_shutdown(broker_epoch))
+
+
+def _refused_link(path: str) -> LogDirectoryRefused:
+    return LogDirectoryRefused(
+        f"{path} is a symbolic link; a log directory holds real directories and files, "
+        "because a link may lead to files of another broker"
+    )
 
 
 def _tolerant(

@@ -134,7 +134,11 @@ SECTIONS = (
             Row("L8", "An older leader epoch is stale"),
             Row("L9", "An equal leader epoch may only bring or take the topic id"),
             Row("L10", "Leaders first, then followers, then what hangs on them"),
-            Row("L11", "A partition that could not be created is offline"),
+            Row(
+                "L11",
+                "A partition that could not be created is offline",
+                instead="Kafka 3.9 has L5 and L13 in its place",
+            ),
             Row(
                 "L12",
                 "Becoming a leader stops fetching first",

@@ -175,7 +175,7 @@ def machine_page(table: TransitionTable[Any]) -> str:
         f"    [*] --> {_state(table.initial)}",
         *(f"    {_state(arrow.source)} --> {_state(arrow.target)}" for arrow in table.arrows),
         "```\n",
-        "| state | number | meaning |",
+        "| state | value | meaning |",
         "|---|---|---|",
         *(f"| {_state(s)} | {s.value} | {meaning} |" for s, meaning in table.meanings.items()),
         "",

@@ -1,0 +1,1 @@
+"""Tests of the real program: processes, sockets, and clients that were not made for it."""

@@ -9,7 +9,6 @@ from tests.tidy.sources import DETERMINISTIC, PURE, lines_of, name_of, package_f
 
 FORBIDDEN_CALLS = {
     "hash": "its result for text differs from process to process",
-    "id": "its result differs from process to process",
     "open": "files are the Disk port's",
     "input": "nobody is asked in the middle of a decision",
     "globals": "state is handed in",

@@ -1,4 +1,4 @@
-"""All state machines of the system: code, generated pages, tests, coverage and console read this."""
+"""All state machines of the system; code, generated pages and tests read this list."""
 
 from typing import Any, Final
 

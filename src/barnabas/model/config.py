@@ -45,12 +45,9 @@ class BrokerConfig:
     advertised_listeners: tuple[Listener, ...] = (Listener("PLAINTEXT", "", 9092),)
     """What is registered; the same as `listeners` unless set. An empty host is this machine's."""
     inter_broker_listener_name: str = "PLAINTEXT"
-    zookeeper_session_timeout_ms: int = 18000
     barnabas_metadata_dir: str = "/tmp/kafka-logs-metadata"
     """Where the embedded metadata store lives; beside the first log directory unless set."""
 
-    socket_send_buffer_bytes: int = 102400
-    socket_receive_buffer_bytes: int = 102400
     socket_request_max_bytes: int = 104857600
     socket_listen_backlog_size: int = 50
     max_connections: int = _MAX_INT
@@ -58,7 +55,6 @@ class BrokerConfig:
     max_connections_per_ip_overrides: dict[str, int] = field(default_factory=dict[str, int])
     connections_max_idle_ms: int = 600000
     connection_failed_authentication_delay_ms: int = 100
-    request_timeout_ms: int = 30000
     fetch_max_bytes: int = 57671680
     max_incremental_fetch_session_cache_slots: int = 1000
 
@@ -79,7 +75,6 @@ class BrokerConfig:
 
     producer_id_expiration_ms: int = 86400000
     producer_id_expiration_check_interval_ms: int = 600000
-    transaction_max_timeout_ms: int = 900000
 
     log_dirs: tuple[str, ...] = ("/tmp/kafka-logs",)
     log_initial_task_delay_ms: int = 30000

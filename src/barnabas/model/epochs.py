@@ -16,7 +16,7 @@ BrokerEpoch = NewType("BrokerEpoch", int)
 
 NO_EPOCH = -1
 EPOCH_DURING_DELETE = -2
-"""Sent as leader epoch in StopReplica for a topic being deleted, which has no epoch of its own (D12)."""
+"""The leader epoch in StopReplica for a topic being deleted, which has none of its own (D12)."""
 
 INITIAL_LEADER_EPOCH = LeaderEpoch(0)
 INITIAL_PARTITION_EPOCH = PartitionEpoch(0)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.broker.broker import Broker
+from barnabas.broker.event_stream import BrokerFailed, BrokerStarted, ListenersWanted
 from barnabas.broker.ports import ConnectionId, LinkId
 from barnabas.formats.wire import framing, headers
 from barnabas.formats.wire.api_keys import ApiKey
@@ -92,13 +93,37 @@ class BrokerHost(Host):
     # Life
 
     def start(self) -> None:
-        """A new process on the same disk."""
+        """A new process on the same disk; a test tells it what a controller would."""
+        world = self.world
+        self._new_broker()
+        self.broker.cluster_id = "virtual-cluster-id"
+        opened: list[int] = []
+        self.broker.logs.manager.directories.inspect()
+        self.broker.logs.open(opened.append, self._on_refused, world.now_ms)
+        self.is_touched = True
+        world.run_until(lambda: bool(opened))
+        world.network.listen(self, self.address)
+        world.note(f"{self.name} started")
+
+    def start_whole(self) -> None:
+        """A new process that registers itself and may become the controller."""
+        self._new_broker()
+        began = len(self.told.events)
+        self.broker.start(self.world.now_ms)
+        self.is_touched = True
+        self.world.run_until(
+            lambda: any(isinstance(e, BrokerStarted) for _, e in self.told.events[began:])
+        )
+
+    def _new_broker(self) -> None:
         world = self.world
         self.transport = VirtualTransport(world.network, self.name)
         self.transport.on_link_open = self._on_link_open
         self.transport.on_response = self._on_response
         self.transport.on_link_closed = self._on_link_closed
         self._store = world.ensemble.connect(self._on_store)
+        self.disk.now_ms = world.clock.epoch_ms()
+        self.disk.make_directory(LOG_DIR)
         self.broker = Broker(
             BrokerConfig.resolve(self._settings),
             self.disk,
@@ -108,18 +133,8 @@ class BrokerHost(Host):
             random.Random(1000 + self.broker_id),
             world.now_ms,
         )
-        self.broker.cluster_id = "virtual-cluster-id"
         self.broker.events.subscribe(self._on_event)
         self.is_running = True
-        self.disk.now_ms = world.clock.epoch_ms()
-        self.disk.make_directory(LOG_DIR)
-        opened: list[int] = []
-        self.broker.logs.manager.directories.inspect()
-        self.broker.logs.open(opened.append, self._on_refused, world.now_ms)
-        self.is_touched = True
-        world.run_until(lambda: bool(opened))
-        world.network.listen(self, self.address)
-        world.note(f"{self.name} started")
 
     def kill(self) -> None:
         """kill -9: what was written stays, nothing else."""
@@ -147,6 +162,10 @@ class BrokerHost(Host):
 
     def _on_event(self, event: object, now_ms: int) -> None:
         self.told.events.append((now_ms, event))
+        if isinstance(event, ListenersWanted):
+            self.world.network.listen(self, self.address)
+        if isinstance(event, BrokerFailed):
+            raise event.error
         self.world.note(f"{self.name} {event}")
 
     # What reaches the broker
@@ -305,12 +324,17 @@ class VirtualWorld:
     def note(self, story: str) -> None:
         self.scheduler.note(story)
 
-    def add_broker(self, broker_id: int, **settings: str) -> BrokerHost:
-        """Start a broker; settings are Kafka's keys with underscores for dots."""
+    def add_host(self, broker_id: int, **settings: str) -> BrokerHost:
+        """A place for a broker; settings are Kafka's keys with underscores for dots."""
         host = BrokerHost(
             self, broker_id, {key.replace("_", "."): value for key, value in settings.items()}
         )
         self.hosts[broker_id] = host
+        return host
+
+    def add_broker(self, broker_id: int, **settings: str) -> BrokerHost:
+        """Start a broker without a controller's part of its own."""
+        host = self.add_host(broker_id, **settings)
         host.start()
         return host
 

@@ -1,0 +1,290 @@
+"""Who holds the office: elections, lost answers, lost epochs, bugs and resignations."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from barnabas.broker.controller import (
+    STAND_AGAIN_AFTER_MS,
+    BecameController,
+    ControllerFailed,
+    ControllerResigned,
+    ControllerRole,
+)
+from barnabas.broker.controller_channels import ControlRequestSent
+from barnabas.broker.event_stream import BrokerFailed
+from barnabas.broker.links import LinkState
+from barnabas.core.controller.controller import Controller
+from barnabas.core.controller.events import TopicsChanged
+from barnabas.formats.znodes.brokers import BrokerRegistration, broker_path
+from barnabas.formats.znodes.cluster import PERSISTENT_PATHS, parents_of
+from barnabas.formats.znodes.controller import CONTROLLER_PATH, ControllerRegistration
+from barnabas.model.ids import BrokerId
+from barnabas.model.invariant import InvariantViolated
+from barnabas.model.listeners import Listener
+from barnabas.model.znode import (
+    Create,
+    CreateMode,
+    Delete,
+    SessionChange,
+    SessionState,
+    SetData,
+)
+from tests.behaviours import behaviour
+from tests.worlds.store_world import EPOCH_MS, StoreWorld, events_of
+
+EPOCH = "/controller_epoch"
+
+
+class SilentLink:
+    """A connection on which nobody ever answers."""
+
+    state = LinkState.OPEN
+    close_reason = ""
+
+    def request(self, *_arguments: Any, **_options: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def make_world() -> StoreWorld:
+    world = StoreWorld()
+    for path in PERSISTENT_PATHS:
+        world.do(*[Create(one) for one in (*parents_of(path), path)])
+    return world
+
+
+def make(world: StoreWorld, broker_id: int) -> tuple[Any, ControllerRole]:
+    """A registered broker that takes part in elections."""
+    broker = world.add_broker(broker_id)
+    broker.links = SimpleNamespace(open=lambda *_arguments, **_options: SilentLink())
+    role = broker.controller = ControllerRole(broker)
+    broker.metadata.on_session_change(role.note_session)
+    content = BrokerRegistration((Listener("PLAINTEXT", f"host{broker_id}", 9092),), 0).to_bytes()
+    node = Create(broker_path(BrokerId(broker_id)), content, CreateMode.EPHEMERAL)
+    broker.metadata.submit([node], lambda *_: None)
+    world.run()
+    return broker, role
+
+
+def sent(broker: Any) -> int:
+    return len(events_of(broker, ControlRequestSent))
+
+
+@behaviour("N1")
+def test_the_first_controller_makes_the_counter_and_takes_epoch_one_in_one_transaction():
+    world = make_world()
+    broker, role = make(world, 1)
+    role.start(0)
+    before = world.ensemble.machine.last_zxid
+    world.run()
+    assert role.is_active
+    assert role.controller_id == 1
+    assert world.data(EPOCH) == b"1"
+    holder = world.ensemble.machine.tree.node(CONTROLLER_PATH)
+    counter = world.ensemble.machine.tree.node(EPOCH)
+    assert holder is not None
+    assert counter is not None
+    assert holder.czxid == counter.mzxid
+    assert holder.ephemeral_owner == broker.store.session_id
+    assert counter.czxid > before
+    assert ControllerRegistration.from_bytes("", holder.data) == ControllerRegistration(
+        BrokerId(1), EPOCH_MS
+    )
+    assert events_of(broker, BecameController) == [BecameController(1)]
+
+
+@behaviour("N1")
+def test_one_wins_the_others_watch_and_one_of_them_is_next():
+    world = make_world()
+    brokers = [make(world, number) for number in (1, 2, 3)]
+    for _, role in brokers:
+        role.start(0)
+    world.run()
+    active = [broker.broker_id for broker, role in brokers if role.is_active]
+    assert len(active) == 1
+    assert [role.controller_id for _, role in brokers] == active * 3
+    world.do(Delete(CONTROLLER_PATH))
+    again = [broker.broker_id for broker, role in brokers if role.is_active]
+    assert len(again) == 1
+    assert world.data(EPOCH) == b"2"
+    first = next(broker for broker, _ in brokers if broker.broker_id == active[0])
+    assert [one.epoch for one in events_of(first, ControllerResigned)] == [1]
+
+
+@behaviour("N1")
+def test_a_claim_whose_answer_was_lost_is_an_office_all_the_same():
+    world = make_world()
+    broker, role = make(world, 1)
+    world.do(Create(EPOCH, b"41"))
+    role.start(0)
+    for _ in range(10):
+        world.ensemble.pump_round(0)
+        if world.exists(CONTROLLER_PATH):
+            break
+        pending = broker.store._requests
+        if pending and isinstance(pending[0].operations[0], Create):
+            broker.store.disconnect(apply_requests=True)
+            broker.store.restore()
+    world.run()
+    assert role.is_active
+    assert world.data(EPOCH) == b"42"
+    (became,) = events_of(broker, BecameController)
+    assert became.epoch == 42
+    world.do(Create("/brokers/topics/t", b'{"version":3,"partitions":{"0":[1]}}'))
+    assert world.exists("/brokers/topics/t/partitions/0/state"), "the office does its work"
+
+
+@behaviour("N1")
+def test_a_claim_that_came_too_late_is_none():
+    world = make_world()
+    broker, role = make(world, 1)
+    world.do(Create(EPOCH, b"0"))
+    role.start(0)
+    while not (
+        broker.store._requests and isinstance(broker.store._requests[0].operations[0], Create)
+    ):
+        world.ensemble.pump_round(0)
+    other = ControllerRegistration(BrokerId(9), 0).to_bytes()
+    for operation in (Create(CONTROLLER_PATH, other), SetData(EPOCH, b"1")):
+        world.ensemble.apply(world.client.store, [operation], False)
+    world.run()
+    assert not role.is_active
+    assert role.controller_id == 9
+    assert world.data(EPOCH) == b"1"
+    world.do(Delete(CONTROLLER_PATH))
+    assert role.is_active
+    assert world.data(EPOCH) == b"2"
+
+
+@behaviour("N1", "R3")
+def test_a_controller_whose_epoch_is_taken_resigns_with_the_first_write():
+    world = make_world()
+    broker, role = make(world, 1)
+    role.start(0)
+    world.run()
+    world.do(SetData(EPOCH, b"7"))
+    assert role.is_active, "it cannot know yet"
+    requests = sent(broker)
+    world.do(Create("/brokers/topics/t", b'{"version":3,"partitions":{"0":[1]}}'))
+    (resigned,) = events_of(broker, ControllerResigned)
+    assert "another controller" in resigned.reason
+    assert not world.exists("/brokers/topics/t/partitions")
+    assert sent(broker) == requests
+
+
+@behaviour("N1")
+def test_a_controller_that_was_replaced_resigns_and_hears_no_watch():
+    world = make_world()
+    broker, role = make(world, 1)
+    role.start(0)
+    world.run()
+    world.do(SetData(CONTROLLER_PATH, ControllerRegistration(BrokerId(9), 0).to_bytes()))
+    assert not role.is_active
+    assert role.controller_id == 9
+    told = len(broker.told)
+    world.do(Create("/brokers/topics/t", b'{"version":3,"partitions":{"0":[1]}}'))
+    assert len(broker.told) == told
+
+
+@behaviour("N3")
+def test_the_end_of_the_session_pre_empts_everything():
+    world = make_world()
+    broker, role = make(world, 1)
+    role.start(0)
+    world.run()
+    world.ensemble.expire(broker.store)
+    broker.metadata.forget_watchers()
+    world.run()
+    assert not role.is_active
+    assert events_of(broker, ControllerResigned)[0].reason == "its session expired"
+    told = len(broker.told)
+    world.do(Create("/brokers/topics/t", b"{}"))
+    role.look_again(0)
+    broker.metadata.reconnect()
+    world.run(5_000, broker)
+    assert len(broker.told) == told, "without a registration it takes no part"
+    role.start(0)
+    world.run()
+    assert role.is_active
+    assert world.data(EPOCH) == b"2"
+
+
+def test_a_bug_in_a_decision_costs_the_office_and_nothing_else(monkeypatch: pytest.MonkeyPatch):
+    world = make_world()
+    broker, role = make(world, 1)
+    role.start(0)
+    world.run()
+    handle = Controller.handle
+
+    def stumble(self: Controller, event: Any, now_ms: int) -> Any:
+        if isinstance(event, TopicsChanged):
+            raise InvariantViolated("two and two are five")
+        return handle(self, event, now_ms)
+
+    monkeypatch.setattr(Controller, "handle", stumble)
+    world.do(Create("/brokers/topics/t", b'{"version":3,"partitions":{"0":[1]}}'))
+    (failed,) = events_of(broker, ControllerFailed)
+    assert failed.story == "two and two are five"
+    assert not role.is_active
+    assert not world.exists(CONTROLLER_PATH), "others may stand"
+    world.run(STAND_AGAIN_AFTER_MS - 100, broker)
+    assert not role.is_active
+    monkeypatch.undo()
+    world.run(200, broker)
+    assert role.is_active
+    assert world.exists("/brokers/topics/t/partitions/0/state"), "the next office finishes it"
+
+
+def test_a_counter_that_makes_no_sense_fails_the_broker():
+    world = make_world()
+    world.do(Create(EPOCH, b"many"))
+    broker, role = make(world, 1)
+    role.start(0)
+    world.run()
+    (failed,) = events_of(broker, BrokerFailed)
+    assert EPOCH in str(failed.error)
+    assert not role.is_active
+
+
+def test_a_holder_that_makes_no_sense_is_somebody_else():
+    world = make_world()
+    world.do(Create(CONTROLLER_PATH, b"?"))
+    _, role = make(world, 1)
+    role.start(0)
+    world.run()
+    assert not role.is_active
+    assert role.controller_id == -1
+    world.do(Delete(CONTROLLER_PATH))
+    assert role.is_active
+
+
+def test_a_cut_link_is_waited_for():
+    world = make_world()
+    broker, role = make(world, 1)
+    broker.store.disconnect()
+    role.start(0)
+    world.run(500, broker)
+    assert not role.is_active
+    broker.store.restore()
+    world.run(2 * STAND_AGAIN_AFTER_MS, broker)
+    assert role.is_active
+
+
+def test_names_of_topics_and_deletions_are_known_to_the_holder_alone():
+    world = make_world()
+    broker, role = make(world, 1)
+    assert role.topic_name(b"x" * 16) is None
+    assert not role.is_queued_for_deletion("t")
+    role.start(0)
+    world.run()
+    data = b'{"version":3,"partitions":{"0":[1]},"topic_id":"eHh4eHh4eHh4eHh4eHh4eA"}'
+    world.do(Create("/brokers/topics/t", data))
+    assert role.topic_name(b"x" * 16) == "t"
+    assert role.topic_name(b"y" * 16) is None
+    world.do(Create("/admin/delete_topics/t"))
+    assert role.is_queued_for_deletion("t")
+    role.note_session(SessionChange(SessionState.EXPIRED, 0), 0)
+    assert not role.is_queued_for_deletion("t")
+    assert sent(broker) > 0

@@ -110,7 +110,7 @@ class Router:
         except Exception as bug:
             # The edge where a bug met in one request is kept to the connection that sent it:
             # a request that hits a bug everywhere must not take every broker down in turn.
-            self._fail(request, bug, now_ms)
+            self.fail(request, bug, now_ms)
 
     def answer(self, request: Request, response: Any) -> None:
         """Encode a response and let its connection send it when its turn comes.
@@ -121,7 +121,7 @@ class Router:
         try:
             parts = self._encode(request, response)
         except Exception as bug:
-            self._fail(request, bug, self._broker.now_ms)
+            self.fail(request, bug, self._broker.now_ms)
             return
         request.connection.answer(request, parts)
 
@@ -171,7 +171,8 @@ class Router:
         module = import_module("barnabas.broker.handlers.api_versions")
         self.answer(request, module.unsupported_version())
 
-    def _fail(self, request: Request, bug: Exception, now_ms: int) -> None:
+    def fail(self, request: Request, bug: Exception, now_ms: int) -> None:
+        """A bug was met over a request: its connection ends, and nothing else."""
         story = str(bug) if isinstance(bug, InvariantViolated) else repr(bug)
         self._broker.events.publish(
             RequestFailed(request.connection.id, request.api_key, request.api_version, story, bug),

@@ -4,6 +4,8 @@ import struct
 
 import pytest
 
+from barnabas.broker.event_stream import RequestFailed
+from barnabas.broker.fetch_reads import PartitionReader
 from barnabas.formats.batches.compression import CompressionCodec
 from barnabas.formats.batches.old_magic import read_message_set
 from barnabas.formats.wire.api_keys import ApiKey
@@ -17,6 +19,7 @@ from barnabas.formats.wire.generated.fetch import (
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import DiskLost
 from barnabas.model.ids import BrokerId, TopicId
+from barnabas.model.invariant import InvariantViolated
 from tests.behaviours import behaviour
 from tests.worlds.one_broker import TOPIC, TOPIC_ID, OneLeader
 from tests.worlds.requests import batch, fetch_request, produce_request, values_of
@@ -170,6 +173,24 @@ class TestWaiting:
         world.run(5)
         error = client.answers[number].responses[0].partitions[0].error_code
         assert error == ErrorCode.KAFKA_STORAGE_ERROR
+
+    def test_a_bug_met_while_waiting_ends_its_connection_and_no_other(
+        self, world: OneLeader, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        client = world.client(1)
+        wait(world, client, 0)
+
+        def bug(*_: object) -> None:
+            raise InvariantViolated("a bug")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(PartitionReader, "read", bug)
+            world.write(b"a")
+            world.run(5)
+        assert client.closed_reason
+        (failed,) = world.host.told.of(RequestFailed)
+        assert failed.story == "a bug"
+        assert values_of(world.fetch()) == [b"a"]
 
     def test_advances_of_other_partitions_do_not_touch_it(self, world: OneLeader) -> None:
         client = world.client(1)

@@ -242,17 +242,27 @@ class _Fetch:
             release_records(answer)
 
     def try_complete(self, now_ms: int) -> bool:
-        """Something moved: answer if it is enough by now."""
-        answers = self._read(False, now_ms)
-        if not self._is_enough(answers):
-            self._give_back(answers)
-            return False
-        self._answer(answers, now_ms)
+        """Something moved: answer if it is enough by now.
+
+        Nobody's request is being handled here, so the edge that keeps a bug to the connection
+        whose fetch met it is drawn here as the router draws it.
+        """
+        try:
+            answers = self._read(False, now_ms)
+            if not self._is_enough(answers):
+                self._give_back(answers)
+                return False
+            self._answer(answers, now_ms)
+        except Exception as bug:
+            self._broker.router.fail(self._request, bug, now_ms)
         return True
 
     def expire(self, now_ms: int) -> None:
         """Time is over: answer with what there is."""
-        self._answer(self._read(False, now_ms), now_ms)
+        try:
+            self._answer(self._read(False, now_ms), now_ms)
+        except Exception as bug:
+            self._broker.router.fail(self._request, bug, now_ms)
 
     def _answer(self, answers: Answers, now_ms: int) -> None:
         read = answers + self._refused

@@ -233,7 +233,9 @@ def read_compact_count(
 def no_items() -> list[Any]:
     """The shared empty list of decoded messages, which nobody may have changed."""
     if len(NO_ITEMS) > 0:
-        raise InvariantViolated(f"an empty array of a decoded message was changed: {NO_ITEMS}")
+        changed = repr(NO_ITEMS)
+        NO_ITEMS.clear()
+        raise InvariantViolated(f"an empty array of a decoded message was changed: {changed}")
     return NO_ITEMS
 
 

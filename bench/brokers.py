@@ -67,10 +67,13 @@ class BenchBroker:
             if _answers(self.port):
                 return time.perf_counter() - begun
             time.sleep(0.001)
-        told = (self.directory / "output").read_text(errors="replace").strip()
         self._process.kill()
         self._process.wait()
-        raise BrokerMissing(told or f"{self.kind.value}: no answer")
+        raise BrokerMissing(self.told() or f"{self.kind.value}: no answer")
+
+    def told(self) -> str:
+        """What it wrote so far."""
+        return (self.directory / "output").read_text(errors="replace").strip()
 
     def resident_kb(self) -> int:
         status = Path(f"/proc/{self.pid}/status").read_text()
@@ -148,18 +151,32 @@ def create_topics(broker: BenchBroker) -> None:
     """The topics that are loaded; the reference has every partition from the start."""
     if broker.kind is Kind.REFERENCE:
         return
+    from confluent_kafka import KafkaException
+
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            _create_topics(broker, deadline)
+            return
+        except KafkaException as error:
+            # A broker that has just started may not know the controller yet.
+            if time.monotonic() > deadline:
+                raise BrokerMissing(f"no topics: {error}\n{broker.told()}") from error
+
+
+def _create_topics(broker: BenchBroker, deadline: float) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     from bench.librdkafka import quiet
 
     admin = AdminClient(quiet({"bootstrap.servers": f"127.0.0.1:{broker.port}"}))
     wanted = {TOPIC: PARTITIONS, FETCH_TOPIC: FETCH_PARTITIONS}
-    topics = [NewTopic(name, count, 1) for name, count in wanted.items()]
-    for created in admin.create_topics(topics, request_timeout=10).values():
+    missing = [name for name in wanted if name not in admin.list_topics(timeout=5).topics]
+    topics = [NewTopic(name, wanted[name], 1) for name in missing]
+    for created in admin.create_topics(topics, request_timeout=5).values() if topics else ():
         created.result(START_SECONDS)
-    deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        known = admin.list_topics(timeout=10).topics
+        known = admin.list_topics(timeout=5).topics
         if all(
             name in known
             and len(known[name].partitions) == count
@@ -168,7 +185,7 @@ def create_topics(broker: BenchBroker) -> None:
         ):
             return
         time.sleep(0.05)
-    raise BrokerMissing("the topics have no leaders")
+    raise BrokerMissing(f"the topics have no leaders\n{broker.told()}")
 
 
 def _answers(port: int) -> bool:

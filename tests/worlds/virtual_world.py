@@ -88,6 +88,8 @@ class BrokerHost(Host):
         self.transport: VirtualTransport
         self.is_running = False
         self.is_touched = False
+        self.failure: Exception | None = None
+        """Why the broker could not go on; a process would end."""
         self._store: Any = None
 
     # Life
@@ -112,8 +114,13 @@ class BrokerHost(Host):
         self.broker.start(self.world.now_ms)
         self.is_touched = True
         self.world.run_until(
-            lambda: any(isinstance(e, BrokerStarted) for _, e in self.told.events[began:])
+            lambda: (
+                self.failure is not None
+                or any(isinstance(e, BrokerStarted) for _, e in self.told.events[began:])
+            )
         )
+        if self.failure is not None:
+            raise self.failure
 
     def _new_broker(self) -> None:
         world = self.world
@@ -165,7 +172,7 @@ class BrokerHost(Host):
         if isinstance(event, ListenersWanted):
             self.world.network.listen(self, self.address)
         if isinstance(event, BrokerFailed):
-            raise event.error
+            self.failure = event.error
         self.world.note(f"{self.name} {event}")
 
     # What reaches the broker

@@ -82,6 +82,7 @@ class LogWorld:
     def advance(self, by_ms: int) -> None:
         """Let time pass, deadline by deadline."""
         end_ms = self.now_ms + by_ms
+        self.pump()
         while True:
             due_ms = self.manager.next_deadline_ms()
             if due_ms is None or due_ms > end_ms:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 from barnabas.model.errors import (
     DiskFull,
@@ -45,6 +46,14 @@ class Directory:
         self.synced: dict[str, Node | Directory] = {}
 
 
+class NameChange(NamedTuple):
+    """A name that was given, or taken away when there is no child."""
+
+    directory: Directory
+    name: str
+    child: Node | Directory | None
+
+
 class OpenFile:
     __slots__ = ("holders", "node", "path")
 
@@ -55,7 +64,11 @@ class OpenFile:
 
 
 class MemoryDisk:
-    """As strict as POSIX allows: a name is durable only once its directory was synced."""
+    """A name is durable only once its directory was synced, data once its file was.
+
+    What was not synced is lost with the power, or any part of it is there: of the names all up
+    to some moment, as a journal keeps them; of each file's new bytes any first part.
+    """
 
     def __init__(
         self,
@@ -65,6 +78,8 @@ class MemoryDisk:
         self._root = Directory()
         self._files: dict[FileId, OpenFile] = {}
         self._next_file = 1
+        self._journal: list[tuple[NameChange, ...]] = []
+        """Changes of names since their directories were synced, in order; each whole or not."""
         self._locks: list[str] = []
         self._on_done = on_done
         self.capacity_bytes = capacity_bytes
@@ -94,6 +109,12 @@ class MemoryDisk:
         self._files.clear()
         self._locks.clear()
         self.jobs.clear()
+        self._worked.clear()
+        kept = draw.randint(0, len(self._journal)) if draw is not None else 0
+        for changes in self._journal[:kept]:
+            for change in changes:
+                _make_durable(change)
+        self._journal.clear()
         self._lose(self._root, draw)
         self.is_dead = False
         self._fault_at = -1
@@ -103,23 +124,15 @@ class MemoryDisk:
         self._files.clear()
         self._locks.clear()
         self.jobs.clear()
+        self._worked.clear()
         self.is_dead = False
         self._fault_at = -1
 
     def _lose(self, directory: Directory, draw: random.Random | None) -> None:
-        kept: dict[str, Node | Directory] = dict(directory.synced)
-        if draw is not None:
-            for name in sorted(set(directory.entries) | set(directory.synced)):
-                if draw.random() < 0.5:
-                    now = directory.entries.get(name)
-                    if now is None:
-                        kept.pop(name, None)
-                    else:
-                        kept[name] = now
-        directory.entries = dict(kept)
-        directory.synced = dict(kept)
-        for name in sorted(kept):
-            child = kept[name]
+        """Let everything below be what the disk kept of it."""
+        directory.entries = dict(directory.synced)
+        for name in sorted(directory.synced):
+            child = directory.synced[name]
             if isinstance(child, Directory):
                 self._lose(child, draw)
                 continue
@@ -128,6 +141,14 @@ class MemoryDisk:
                 data = _some_of(bytes(child.data), child.synced, draw)
             child.data = bytearray(data)
             child.synced = bytes(data)
+
+    def _rename_in(self, *changes: NameChange) -> None:
+        for directory, name, child in changes:
+            if child is None:
+                del directory.entries[name]
+            else:
+                directory.entries[name] = child
+        self._journal.append(changes)
 
     def _change(self, what: str, path: str) -> Fault | None:
         """Count one change; the fault it must end with, FAIL having been raised already."""
@@ -196,7 +217,7 @@ class MemoryDisk:
             fault = self._change("create", path)
             node = Node()
             node.modified_ms = self.now_ms
-            parent.entries[name] = node
+            self._rename_in(NameChange(parent, name, node))
             self._end_in(fault, path)
         file = FileId(self._next_file)
         self._next_file += 1
@@ -337,7 +358,7 @@ class MemoryDisk:
             if child is None:
                 fault = self._change("mkdir", walked)
                 child = Directory()
-                directory.entries[name] = child
+                self._rename_in(NameChange(directory, name, child))
                 self._end_in(fault, walked)
             if not isinstance(child, Directory):
                 raise DiskLost(walked, "not a directory")
@@ -351,8 +372,9 @@ class MemoryDisk:
             raise FileMissing(source, "no such file")
         new_parent, new_name = self._parent(target)
         fault = self._change(f"rename to {target}:", source)
-        del old_parent.entries[old_name]
-        new_parent.entries[new_name] = child
+        self._rename_in(
+            NameChange(old_parent, old_name, None), NameChange(new_parent, new_name, child)
+        )
         self._end_in(fault, source)
 
     def remove_file(self, path: str) -> None:
@@ -360,7 +382,7 @@ class MemoryDisk:
         self._node(path)
         parent, name = self._parent(path)
         fault = self._change("remove", path)
-        del parent.entries[name]
+        self._rename_in(NameChange(parent, name, None))
         self._end_in(fault, path)
 
     def remove_directory(self, path: str) -> None:
@@ -375,7 +397,7 @@ class MemoryDisk:
                 self.remove_file(f"{path}/{name}")
         parent, name = self._parent(path)
         fault = self._change("rmdir", path)
-        del parent.entries[name]
+        self._rename_in(NameChange(parent, name, None))
         self._end_in(fault, path)
 
     def sync_directory(self, path: str) -> None:
@@ -385,8 +407,19 @@ class MemoryDisk:
             raise FileMissing(path, "no such directory")
         fault = self._change("sync directory", path)
         if fault is None:
-            directory.synced = dict(directory.entries)
+            self._commit(directory)
         self._end_in(fault, path)
+
+    def _commit(self, directory: Directory) -> None:
+        """Every change that touches the directory is durable, and with it its other half."""
+        left: list[tuple[NameChange, ...]] = []
+        for changes in self._journal:
+            if any(change.directory is directory for change in changes):
+                for change in changes:
+                    _make_durable(change)
+            else:
+                left.append(changes)
+        self._journal = left
 
     def lock(self, path: str) -> None:
         if path in self._locks:
@@ -462,6 +495,13 @@ class MemoryDisk:
         node.modified_ms = self.now_ms
         directory.entries[names[-1]] = node
         directory.synced[names[-1]] = node
+
+
+def _make_durable(change: NameChange) -> None:
+    if change.child is None:
+        change.directory.synced.pop(change.name, None)
+    else:
+        change.directory.synced[change.name] = change.child
 
 
 def _names(path: str) -> list[str]:

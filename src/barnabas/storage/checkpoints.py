@@ -89,6 +89,11 @@ class Checkpoints:
         else:
             self._written[key] = offsets
 
+    def settle_all(self) -> None:
+        """After `Disk.finish_jobs`: take over what was done; its delivery finds nothing left."""
+        for job in list(self._under_way.values()):
+            job.done(job)
+
     def write_now(self, directory: LogDirectory, name: str, logs: Iterable[PartitionLog]) -> None:
         """Have a checkpoint durable before returning; `DiskError` is the caller's."""
         key = _Key(directory.path, name)

@@ -21,8 +21,8 @@ class FlushQueue:
     def __init__(self, disk: Disk, on_failed: OnFailed) -> None:
         self._disk = disk
         self._on_failed = on_failed
-        self._waiting: dict[PartitionLog, int] = {}
-        """Up to which offset each is to be durable; 0 for its small files alone."""
+        self._waiting: dict[PartitionLog, bool] = {}
+        """Whether the active segment is to be durable too."""
         self._under_way: dict[int, list[FlushPlan]] = {}
         """Plans handed over, by the identity of their job."""
         self.now_ms = 0
@@ -30,8 +30,8 @@ class FlushQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, log: PartitionLog, up_to_offset: int) -> None:
-        self._waiting[log] = max(up_to_offset, self._waiting.get(log, 0))
+    def add(self, log: PartitionLog, *, with_active: bool) -> None:
+        self._waiting[log] = with_active or self._waiting.get(log, False)
 
     def discard(self, log: PartitionLog) -> None:
         self._waiting.pop(log, None)
@@ -46,11 +46,11 @@ class FlushQueue:
         self.now_ms = now_ms
         plans: list[FlushPlan] = []
         for log in [log for log in self._waiting if not log.is_flushing]:
-            up_to_offset = self._waiting.pop(log)
-            if log.is_lost:
-                continue
+            with_active = self._waiting.pop(log, None)
+            if with_active is None or log.is_lost:
+                continue  # The log before it has taken the directory offline.
             try:
-                plan = plan_flush(log, up_to_offset)
+                plan = plan_flush(log, with_active=with_active)
             except DiskError:
                 continue  # The log has told its owner.
             if plan.is_empty:
@@ -75,6 +75,9 @@ class FlushQueue:
             return
         if job.error is not None:
             raise job.error
+        self._take_over(plans)
+
+    def _take_over(self, plans: list[FlushPlan]) -> None:
         for plan in plans:
             plan.settle(self.now_ms, plan.error is None)
             log = plan.log
@@ -86,10 +89,9 @@ class FlushQueue:
 
     def settle_all(self) -> None:
         """After `Disk.finish_jobs`: take over what was done; its delivery finds nothing left."""
-        for number in sorted(self._under_way):
-            for plan in self._under_way.pop(number):
-                plan.settle(self.now_ms, plan.error is None)
-                plan.log.is_flushing = False
+        under_way, self._under_way = self._under_way, {}
+        for plans in under_way.values():
+            self._take_over(plans)
 
 
 def _carry_out(plans: list[FlushPlan]) -> None:

@@ -20,7 +20,6 @@ from barnabas.formats.logdir.partition_metadata import encode_partition_metadata
 from barnabas.model.errors import DiskError
 from barnabas.storage.disk import Disk, FileId
 from barnabas.storage.producer_loading import snapshot_path
-from barnabas.storage.segment import Segment
 
 if TYPE_CHECKING:
     from barnabas.storage.partition_log import PartitionLog
@@ -35,7 +34,6 @@ class FlushPlan:
         "_disk",
         "_files",
         "_generation",
-        "_segments",
         "_writes",
         "directories",
         "error",
@@ -51,16 +49,15 @@ class FlushPlan:
         """Why it could not be carried out."""
         self._disk: Disk = log.files.disk
         self._files: list[FileId] = []
-        self._segments: list[Segment] = []
         self._writes: list[tuple[str, bytes]] = []
         self._generation: int = log.flush_generation
 
-    def add_segments(self, up_to_offset: int) -> None:
-        """Cover every segment that begins below the offset, whole."""
+    def add_segments(self, *, with_active: bool) -> None:
+        """Cover what was written or cut since the last time, in all segments or all but one."""
         log = self.log
-        self.target_offset = max(up_to_offset, log.recovery_point)
+        self.target_offset = log.log_end_offset if with_active else log.active_segment.base_offset
         for segment in log.segments:
-            if segment.base_offset >= up_to_offset or not segment.is_sync_wanted:
+            if not segment.is_sync_wanted or (segment is log.active_segment and not with_active):
                 continue
             for suffix in INDEX_SUFFIXES:
                 self._hold(segment.path(suffix))
@@ -70,7 +67,6 @@ class FlushPlan:
             segment.offset_index.entries.write_out()
             segment.time_index.entries.write_out()
             segment.is_sync_wanted = False
-            self._segments.append(segment)
 
     def _hold(self, path: str) -> None:
         file = self.log.files.get(path, create=True)
@@ -125,16 +121,13 @@ class FlushPlan:
             log.recovery_point = self.target_offset
 
 
-def plan_flush(log: "PartitionLog", up_to_offset: int) -> FlushPlan:
-    """What makes the log durable up to an offset; with an offset at or below the recovery point
-    only its small files are covered."""
+def plan_flush(log: "PartitionLog", *, with_active: bool) -> FlushPlan:
+    """What makes the log durable to its end, or to where its active segment begins."""
     plan = FlushPlan(log)
     try:
-        if up_to_offset > log.recovery_point:
-            if up_to_offset > log.active_segment.base_offset:
-                log.write_out()
-                up_to_offset = log.log_end_offset
-            plan.add_segments(up_to_offset)
+        if with_active:
+            log.write_out()
+        plan.add_segments(with_active=with_active)
         plan.add_small_files()
     except DiskError as error:
         plan.settle(0, False)
@@ -148,7 +141,7 @@ def flush_now(log: "PartitionLog", now_ms: int) -> None:
     if log.is_flushing:
         # Two writers of one small file would get into each other's way.
         log.files.disk.finish_jobs()
-    plan = plan_flush(log, log.log_end_offset)
+    plan = plan_flush(log, with_active=True)
     try:
         plan.carry_out()
     except DiskError as error:

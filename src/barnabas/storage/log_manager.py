@@ -176,7 +176,7 @@ class LogManager:
             return
         log.set_high_watermark(directory.high_watermarks.get(log.topic_partition, 0))
         self._logs[log.topic_partition] = log
-        self._flushes.add(log, 0)
+        self._flushes.add(log, with_active=False)
 
     def _finish_opening(self) -> None:
         self._tell_progress()
@@ -323,6 +323,10 @@ class LogManager:
         except DiskError as error:
             self._note_directory_failed(directory, error)
 
+    def flush(self, log: PartitionLog) -> None:
+        """Have all of the log durable soon; `log.recovery_point` tells when it is."""
+        self._flushes.add(log, with_active=True)
+
     def configure_topic(self, topic: str, config: TopicConfig) -> None:
         """Let the logs of a topic work by other settings from now on."""
         for log in self._logs.values():
@@ -338,7 +342,7 @@ class LogManager:
     # What logs ask for
 
     def on_log_work(self, log: PartitionLog) -> None:
-        self._flushes.add(log, log.active_segment.base_offset)
+        self._flushes.add(log, with_active=False)
 
     def on_log_failed(self, log: PartitionLog, error: DiskError) -> None:
         self._note_directory_failed(self._directory_of(log), error)
@@ -436,7 +440,7 @@ class LogManager:
         for log in self._logs.values():
             is_dirty = log.log_end_offset > log.recovery_point
             if is_dirty and now_ms - log.last_flush_ms >= log.config.flush_ms:
-                self._flushes.add(log, log.log_end_offset)
+                self._flushes.add(log, with_active=True)
 
     def _expire_producers(self, wall_ms: int) -> None:
         for log in self._logs.values():
@@ -455,6 +459,7 @@ class LogManager:
         """Leave every directory so that the next start need not recover anything."""
         self.disk.finish_jobs()
         self._flushes.settle_all()
+        self._checkpoints.settle_all()
         for directory in self.directories.online():
             try:
                 self._close_directory(directory, now_ms, broker_epoch)

@@ -130,6 +130,10 @@ def take_over(loaded: LoadedLog, files: OpenFiles, owner: LogOwner) -> Partition
         loaded.snapshots,
         request.producer_expiration_ms,
     )
+    if not request.is_clean:
+        # Whoever made the directory and its files may not have come to sync their names.
+        log.is_directory_sync_wanted = True
+        log.is_parent_sync_wanted = True
     log.topic_id = loaded.topic_id
     log.take_snapshot(loaded.log_end_offset)
     return log

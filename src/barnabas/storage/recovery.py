@@ -246,6 +246,9 @@ class _Loader:
         self._unindexed = [offset for offset in self._unindexed if offset in durable]
         self._rebuild_unindexed()
         if first < len(segments):
+            # The batches are read and tell their epochs themselves. What the file says of them
+            # may be of others: a cut is not durable by itself, and those it took may be back.
+            self._loaded.leader_epochs.truncate_from_end(segments[first].base_offset)
             self._forget_snapshots_above(segments[first].base_offset)
             self._recovered_producers = self._recover_segments(first, len(segments))
 

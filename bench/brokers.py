@@ -21,6 +21,7 @@ PARTITIONS = 8
 TOPIC = "bench"
 FETCH_TOPIC = "bench-fetch"
 FETCH_PARTITIONS = 4
+PARK_TOPIC = "bench-park"
 
 API_VERSIONS_0 = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 
@@ -170,7 +171,7 @@ def _create_topics(broker: BenchBroker, deadline: float) -> None:
     from bench.librdkafka import quiet
 
     admin = AdminClient(quiet({"bootstrap.servers": f"127.0.0.1:{broker.port}"}))
-    wanted = {TOPIC: PARTITIONS, FETCH_TOPIC: FETCH_PARTITIONS}
+    wanted = {TOPIC: PARTITIONS, FETCH_TOPIC: FETCH_PARTITIONS, PARK_TOPIC: PARTITIONS}
     missing = [name for name in wanted if name not in admin.list_topics(timeout=5).topics]
     topics = [NewTopic(name, wanted[name], 1) for name in missing]
     for created in admin.create_topics(topics, request_timeout=5).values() if topics else ():

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from bench.brokers import FETCH_PARTITIONS, FETCH_TOPIC, PARTITIONS, TOPIC, BenchBroker
+from bench.brokers import (
+    FETCH_PARTITIONS,
+    FETCH_TOPIC,
+    PARK_TOPIC,
+    PARTITIONS,
+    TOPIC,
+    BenchBroker,
+)
 from bench.programs import Programs
 
 EXTRA_SECONDS = 60.0
@@ -75,7 +82,7 @@ def fill_for_fetch(programs: Programs, broker: BenchBroker, requests: int) -> No
 def park(programs: Programs, broker: BenchBroker, connections: int, seconds: float) -> Figures:
     """What so many long polls cost that nobody answers."""
     arguments = [
-        *("park", "--topic", TOPIC, "--partitions", str(PARTITIONS)),
+        *("park", "--topic", PARK_TOPIC, "--partitions", str(PARTITIONS)),
         *("--connections", str(connections), "--seconds", str(seconds)),
     ]
     return _run(programs, broker, arguments, 2 * seconds)

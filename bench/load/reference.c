@@ -1,8 +1,8 @@
 /* The least that a broker can do, to measure others against: parse, check, append, answer.
 
-   Produce 7 and Fetch 11 for any topic, whose name is not looked at, and ApiVersions 0. One file
-   per partition, begun anew when it is full. No replication, no waiting, no recovery, no limits:
-   what it costs is what the kernel, the checksum and a little C cost.
+   Produce 7, Fetch 11 and ApiVersions 0. A topic is there once it is named. One file per
+   partition, begun anew when it is full. No replication, no waiting, no recovery, no limits: what
+   it costs is what the kernel, the checksum and a little C cost.
 
    reference PORT DIRECTORY [--partitions N] [--gather] [--pread] [--segment-bytes N]
      --gather  one write per partition and turn of the loop instead of one per batch
@@ -37,6 +37,8 @@
 #define CORRUPT_MESSAGE 2
 #define OFFSET_OUT_OF_RANGE 1
 #define UNKNOWN_PARTITION 3
+#define TOPICS_MAX 16
+#define NAME_BYTES_MAX 251 /* with its length */
 
 struct entry {
     uint64_t offset;
@@ -72,8 +74,16 @@ struct connection {
     uint8_t *read_buffer; /* with --pread */
 };
 
-static struct partition *partitions;
-static uint32_t partition_count = 64;
+struct topic {
+    uint8_t name[NAME_BYTES_MAX];
+    size_t name_bytes;
+    struct partition *partitions;
+};
+
+static struct topic topics[TOPICS_MAX];
+static size_t topic_count;
+static uint32_t partition_count = 64; /* of each topic */
+static const char *directory;
 static bool gathers, uses_pread;
 static off_t segment_bytes = 256 << 20;
 static int poller;
@@ -83,15 +93,34 @@ static void fail(const char *what) {
     exit(1);
 }
 
-static void open_partitions(const char *directory) {
+static struct topic *add_topic(const uint8_t *name, size_t name_bytes) {
     char path[PATH_MAX];
-    partitions = calloc(partition_count, sizeof *partitions);
+    if (topic_count == TOPICS_MAX || name_bytes > NAME_BYTES_MAX)
+        return NULL;
+    struct topic *topic = &topics[topic_count];
+    memcpy(topic->name, name, name_bytes);
+    topic->name_bytes = name_bytes;
+    topic->partitions = calloc(partition_count, sizeof *topic->partitions);
     for (uint32_t index = 0; index < partition_count; index++) {
-        snprintf(path, sizeof path, "%s/reference-%u.log", directory, index);
-        partitions[index].file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-        if (partitions[index].file < 0)
+        snprintf(path, sizeof path, "%s/%zu-%u.log", directory, topic_count, index);
+        topic->partitions[index].file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        if (topic->partitions[index].file < 0)
             fail(path);
     }
+    topic_count++;
+    return topic;
+}
+
+/* The partition, NULL when there is none; the name comes with its length. */
+static struct partition *find_partition(const uint8_t *name, size_t name_bytes, uint32_t index) {
+    struct topic *topic = topics;
+    struct topic *end = topics + topic_count;
+    while (topic < end && (topic->name_bytes != name_bytes ||
+                           memcmp(topic->name, name, name_bytes)))
+        topic++;
+    if (topic == end)
+        topic = add_topic(name, name_bytes);
+    return topic && index < partition_count ? &topic->partitions[index] : NULL;
 }
 
 static void write_gathered(struct partition *partition) {
@@ -103,6 +132,12 @@ static void write_gathered(struct partition *partition) {
     if (writev(partition->file, partition->gathered, partition->gathered_count) != (ssize_t)size)
         fail("writev");
     partition->gathered_count = 0;
+}
+
+static void write_all_gathered(void) {
+    for (size_t topic = 0; gathers && topic < topic_count; topic++)
+        for (uint32_t index = 0; index < partition_count; index++)
+            write_gathered(&topics[topic].partitions[index]);
 }
 
 static void begin_anew(struct partition *partition) {
@@ -208,16 +243,17 @@ static bool on_produce(struct connection *connection, uint32_t correlation, uint
     uint32_t index = get32(at + 4);
     uint32_t size = get32(at + 8);
     uint8_t *batch = at + 12;
-    if (!has(batch, end, size) || size < BATCH_HEADER_BYTES || name_bytes > 251)
+    if (!has(batch, end, size) || size < BATCH_HEADER_BYTES || name_bytes > NAME_BYTES_MAX)
         return false;
     uint16_t error = 0;
     uint64_t base_offset = UINT64_MAX;
-    if (index >= partition_count)
+    struct partition *partition = find_partition(name, name_bytes, index);
+    if (!partition)
         error = UNKNOWN_PARTITION;
     else if (crc32c(0, batch + 21, size - 21) != get32(batch + 17))
         error = CORRUPT_MESSAGE;
     else
-        base_offset = append(&partitions[index], batch, size);
+        base_offset = append(partition, batch, size);
     uint8_t *answer = put32(begin_answer(connection, correlation), 1);
     memcpy(answer, name, name_bytes);
     answer = put32(put32(answer + name_bytes, 1), index);
@@ -239,9 +275,9 @@ static bool on_fetch(struct connection *connection, uint32_t correlation, uint8_
     uint32_t index = get32(at + 4);
     uint64_t offset = get64(at + 12);
     size_t size = get32(at + 28);
-    if (name_bytes > 251 || index >= partition_count)
+    struct partition *partition = find_partition(name, name_bytes, index);
+    if (!partition)
         return false;
-    struct partition *partition = &partitions[index];
     write_gathered(partition);
     bool is_inside = offset >= partition->start_offset && offset <= partition->next_offset;
     off_t position = is_inside ? position_of(partition, offset) : partition->size;
@@ -407,8 +443,7 @@ static void end_turn_of(struct connection *connection, bool was_sending) {
         if (!is_open || is_sending(connection))
             break;
         is_open = take_requests(connection); /* those that waited behind a file */
-        for (uint32_t index = 0; gathers && index < partition_count; index++)
-            write_gathered(&partitions[index]);
+        write_all_gathered();
     }
     if (!is_open) {
         drop(connection);
@@ -437,8 +472,7 @@ static void run(int listener) {
             if (!was_sending[index])
                 connection->is_closed = !read_requests(connection);
         }
-        for (uint32_t index = 0; gathers && index < partition_count; index++)
-            write_gathered(&partitions[index]);
+        write_all_gathered();
         for (int index = 0; index < count; index++)
             if (events[index].data.ptr)
                 end_turn_of(events[index].data.ptr, was_sending[index]);
@@ -476,7 +510,7 @@ int main(int count, char **arguments) {
             return fprintf(stderr, "reference: %s?\n", arguments[index]), 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    open_partitions(arguments[2]);
+    directory = arguments[2];
     int listener = listen_at((uint16_t)atoi(arguments[1]));
     poller = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN};

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 TOPIC: Final = 2
 BROKER: Final = 4
 BROKER_LOGGER: Final = 8
+LONGEST_ID: Final = 11
+"""The characters of the smallest int32."""
 
 
 def handle(
@@ -46,47 +48,61 @@ def handle(
             if one.resource_type == TOPIC and _topic_refusal(broker, one.resource_name) is None
         )
     )
+    version = request.api_version
     if not topics:
-        return _respond(broker, body, {})
+        return _respond(broker, body, {}, version)
 
     def on_read(answer: StoreAnswer, read_ms: int) -> None:
         found = dict(zip(topics, answer.outcomes, strict=True))
-        broker.answer(request, _respond(broker, body, found))
+        broker.answer(request, _respond(broker, body, found, version))
 
     broker.metadata.submit([GetData(config_path(topic_entity(one))) for one in topics], on_read)
     return None
 
 
 def _respond(
-    broker: Broker, body: DescribeConfigsRequest, found: Mapping[str, Outcome]
+    broker: Broker, body: DescribeConfigsRequest, found: Mapping[str, Outcome], version: int
 ) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(
-        results=[_describe(broker, one, body, found) for one in body.resources]
-    )
+    """Each resource is described once, however often it is named: all settings are a long answer
+    to a short question."""
+    known: dict[tuple[int, str], Described] = {}
+    asked_for_all: set[tuple[int, str]] = set()
+    results: list[DescribeConfigsResult] = []
+    for resource in body.resources:
+        key = (resource.resource_type, resource.resource_name)
+        if key not in known:
+            known[key] = _describe(broker, resource, found)
+        if not resource.configuration_keys:
+            if key in asked_for_all:
+                continue
+            asked_for_all.add(key)
+        results.append(_answer(resource, known[key], body.include_synonyms, version))
+    return DescribeConfigsResponse(results=results)
 
 
-def _describe(
-    broker: Broker,
-    resource: DescribeConfigsResource,
-    body: DescribeConfigsRequest,
-    found: Mapping[str, Outcome],
+def _answer(
+    resource: DescribeConfigsResource, described: Described, with_synonyms: bool, version: int
 ) -> DescribeConfigsResult:
-    kind = resource.resource_type
-    if kind == TOPIC:
-        described = _describe_topic(broker, resource, found)
-    elif kind == BROKER:
-        described = _describe_broker(broker, resource)
-    elif kind == BROKER_LOGGER:
-        described = _describe_loggers(broker, resource)
-    else:
-        described = (ErrorCode.INVALID_REQUEST, f"resource type {kind} cannot be described")
     if isinstance(described, tuple):
         error, message = described
         return _result(resource, error, message)
     wanted = only(described, resource.configuration_keys)
     result = _result(resource, ErrorCode.NONE, None)
-    result.configs = [_config(one, body.include_synonyms) for one in wanted]
+    result.configs = [_config(one, with_synonyms, version) for one in wanted]
     return result
+
+
+def _describe(
+    broker: Broker, resource: DescribeConfigsResource, found: Mapping[str, Outcome]
+) -> Described:
+    kind = resource.resource_type
+    if kind == TOPIC:
+        return _describe_topic(broker, resource, found)
+    if kind == BROKER:
+        return _describe_broker(broker, resource)
+    if kind == BROKER_LOGGER:
+        return _describe_loggers(broker, resource)
+    return ErrorCode.INVALID_REQUEST, f"resource type {kind} cannot be described"
 
 
 def _result(
@@ -111,7 +127,10 @@ def _describe_topic(
     refusal = _topic_refusal(broker, topic)
     if refusal is not None:
         return refusal
-    outcome = found[topic]
+    outcome = found.get(topic)
+    if outcome is None:
+        # It was made after the store was asked.
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
     if outcome.error is StoreError.NO_NODE:
         return describe_topic(broker.config, {})
     if not outcome.is_ok:
@@ -149,19 +168,22 @@ def _describe_loggers(broker: Broker, resource: DescribeConfigsResource) -> Desc
 
 def _broker_refusal(broker: Broker, name: str) -> tuple[ErrorCode, str | None] | None:
     """Only this broker can tell its settings."""
-    if not name.removeprefix("-").isdecimal():
+    if len(name) > LONGEST_ID or not name.removeprefix("-").isdecimal():
         return ErrorCode.INVALID_REQUEST, f"a broker's id is a number, not {name}"
     if int(name) != broker.broker_id:
         return ErrorCode.INVALID_REQUEST, f"this is broker {broker.broker_id}, not {name}"
     return None
 
 
-def _config(described: DescribedConfig, with_synonyms: bool) -> DescribeConfigsResourceResult:
+def _config(
+    described: DescribedConfig, with_synonyms: bool, version: int
+) -> DescribeConfigsResourceResult:
+    """One setting; version 0 tells no source, only whether the value is the default."""
     return DescribeConfigsResourceResult(
         name=described.name,
         value=described.value,
         read_only=described.is_read_only,
-        is_default=described.source is ConfigSource.DEFAULT_CONFIG,
+        is_default=version == 0 and described.source is ConfigSource.DEFAULT_CONFIG,
         config_source=described.source,
         is_sensitive=described.is_sensitive,
         synonyms=[

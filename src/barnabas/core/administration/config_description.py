@@ -97,7 +97,8 @@ def only(
     """The settings that were asked for; all of them when none was named."""
     if not names:
         return list(described)
-    return [one for one in described if one.name in names]
+    wanted = frozenset(names)
+    return [one for one in described if one.name in wanted]
 
 
 def _described(

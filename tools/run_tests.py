@@ -38,7 +38,7 @@ PARTS = (
     Part(
         "store",
         5,
-        ("tests/conformance/*zookeeper*", "tests/conformance/*znode*"),
+        ("tests/conformance/*zookeeper*", "tests/conformance/*znode*", "tests/e2e/*metadata*"),
         BY_FILE,
     ),
     Part("cluster and proof", 14, ("tests/scenarios/*",), SPREAD),

@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from barnabas.broker.controller_channels import ControlRequestSent
@@ -20,45 +21,48 @@ from barnabas.formats.wire.generated.create_topics import (
 from barnabas.formats.wire.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.formats.wire.generated.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.model.error_codes import ErrorCode
-from barnabas.model.znode import GetChildren
-from barnabas.zookeeper.machine import ZooKeeperMachine
+from barnabas.model.znode import Create, Delete, GetChildren, Operation, SetData
+from barnabas.zookeeper.machine import Applied, ZooKeeperMachine
+from tests.worlds.memory_store import MemoryStore
 from tests.worlds.virtual_world import BrokerHost, Client, VirtualWorld
-
-
-class MemberHost(BrokerHost):
-    """A broker that joins the cluster when it starts."""
-
-    is_live = False
-
-    def start(self) -> None:
-        super().start()
-        self.is_live = False
-        registration = self.broker.registration
-
-        def on_prepared(cluster_id: str, now_ms: int) -> None:
-            self.broker.cluster_id = cluster_id
-            registration.register(on_registered)
-
-        def on_registered(now_ms: int) -> None:
-            self.is_live = True
-            self.broker.controller.start(now_ms)
-            self.broker.dynamic_configs.start(now_ms)
-
-        registration.prepare(on_prepared)
-        self.is_touched = True
 
 
 class ClusterWorld(VirtualWorld):
     """Brokers, their store and a client for each question."""
 
-    def add_broker(self, broker_id: int, **settings: str) -> BrokerHost:
-        host = MemberHost(
-            self, broker_id, {key.replace("_", "."): value for key, value in settings.items()}
-        )
-        self.hosts[broker_id] = host
-        host.start()
-        self.run_until(lambda: host.is_live)
-        return host
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[tuple[tuple[Operation, ...], Operation]] = []
+        """Every committed operation after the transaction that it was a part of."""
+        self.writers: dict[str, int] = {}
+        """The broker that last wrote a path."""
+        self._apply = self.ensemble.apply
+        self.ensemble.apply = self._apply_and_note  # type: ignore[method-assign]
+
+    def _apply_and_note(
+        self, link: MemoryStore, operations: Sequence[Operation], is_multi: bool
+    ) -> Applied:
+        applied = self._apply(link, operations, is_multi)
+        written = tuple(operations)
+        for operation, outcome in zip(operations, applied.outcomes, strict=True):
+            if outcome.is_ok and isinstance(operation, Create | SetData | Delete):
+                self.written.append((written if is_multi else (operation,), operation))
+                self.writers[operation.path] = self._broker_of(link)
+        return applied
+
+    def _broker_of(self, link: MemoryStore) -> int:
+        return next(host.broker_id for host in self.hosts.values() if host._store is link)
+
+    def add_brokers(self, *broker_ids: int, **settings: str) -> None:
+        """Start brokers one after the other and wait until all know of all."""
+        for broker_id in broker_ids:
+            self.add_host(broker_id, **settings).start_whole()
+        self.run_until_controlled()
+
+    def restart(self, broker_id: int) -> None:
+        """A new process of a broker that was killed."""
+        self.hosts[broker_id].start_whole()
+        self.run_until_controlled()
 
     @property
     def machine(self) -> ZooKeeperMachine:
@@ -108,6 +112,7 @@ class ClusterWorld(VirtualWorld):
         replicas: int = -1,
         *,
         assignments: list[list[int]] | None = None,
+        given: Sequence[tuple[int, list[int]]] = (),
         configs: dict[str, str | None] | None = None,
         timeout_ms: int = 5_000,
         is_validation: bool = False,
@@ -121,7 +126,7 @@ class ClusterWorld(VirtualWorld):
             replication_factor=replicas,
             assignments=[
                 CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
-                for number, brokers in enumerate(assignments or [])
+                for number, brokers in (given or enumerate(assignments or []))
             ],
             configs=[
                 CreatableTopicConfig(name=key, value=value)
@@ -144,15 +149,21 @@ class ClusterWorld(VirtualWorld):
         at: int | None = None,
     ) -> Any:
         """CreatePartitions for one topic; its result."""
+        body = self.growth(name, count, assignments)
+        body.timeout_ms, body.validate_only = timeout_ms, is_validation
+        return self.ask(ApiKey.CREATE_PARTITIONS, 3, body, at).results[0]
+
+    def growth(
+        self, name: str, count: int, assignments: list[list[int]] | None = None
+    ) -> CreatePartitionsRequest:
+        """The request to grow a topic."""
         given = None
         if assignments is not None:
             given = [CreatePartitionsAssignment(broker_ids=brokers) for brokers in assignments]
-        body = CreatePartitionsRequest(
+        return CreatePartitionsRequest(
             topics=[CreatePartitionsTopic(name=name, count=count, assignments=given)],
-            timeout_ms=timeout_ms,
-            validate_only=is_validation,
+            timeout_ms=5_000,
         )
-        return self.ask(ApiKey.CREATE_PARTITIONS, 3, body, at).results[0]
 
     def delete(
         self,
@@ -164,11 +175,11 @@ class ClusterWorld(VirtualWorld):
         version: int = 6,
     ) -> Any:
         """DeleteTopics for one topic; its result."""
-        body = DeleteTopicsRequest(
-            topics=[DeleteTopicState(name=name, topic_id=topic_id)],
-            topic_names=[name or ""],
-            timeout_ms=timeout_ms,
-        )
+        body = DeleteTopicsRequest(timeout_ms=timeout_ms)
+        if version < 6:
+            body.topic_names = [name or ""]
+        else:
+            body.topics = [DeleteTopicState(name=name, topic_id=topic_id)]
         return self.ask(ApiKey.DELETE_TOPICS, version, body, at).responses[0]
 
     def metadata(self, *names: str, at: int, allow: bool = True) -> dict[str, ErrorCode]:

@@ -36,6 +36,7 @@ class ClusterWorld(VirtualWorld):
         """Every committed operation after the transaction that it was a part of."""
         self.writers: dict[str, int] = {}
         """The broker that last wrote a path."""
+        self._freeze: tuple[MemoryStore | None, int] = (None, 0)
         self._apply = self.ensemble.apply
         self.ensemble.apply = self._apply_and_note  # type: ignore[method-assign]
 
@@ -48,6 +49,11 @@ class ClusterWorld(VirtualWorld):
             if outcome.is_ok and isinstance(operation, Create | SetData | Delete):
                 self.written.append((written if is_multi else (operation,), operation))
                 self.writers[operation.path] = self._broker_of(link)
+        frozen, left = self._freeze
+        if link is frozen and applied.transactions:
+            left -= len(applied.transactions)
+            link.is_paused = left <= 0
+            self._freeze = (link, left)
         return applied
 
     def _broker_of(self, link: MemoryStore) -> int:
@@ -63,6 +69,20 @@ class ClusterWorld(VirtualWorld):
         """A new process of a broker that was killed."""
         self.hosts[broker_id].start_whole()
         self.run_until_controlled()
+
+    def crash(self, broker_id: int) -> None:
+        """Kill a broker whose store is in its own process: its session ends with it."""
+        host = self.hosts[broker_id]
+        host._end()
+        host.disk.kill_process()
+        self.ensemble.close(host._store)
+
+    def freeze_after(self, broker_id: int, transactions: int) -> None:
+        """After so many transactions more nothing reaches the broker from the store or back."""
+        self._freeze = (self.hosts[broker_id]._store, transactions)
+
+    def is_frozen(self, broker_id: int) -> bool:
+        return self.hosts[broker_id]._store.is_paused
 
     @property
     def machine(self) -> ZooKeeperMachine:

@@ -15,8 +15,9 @@ from barnabas.formats.wire.generated.describe_configs import (
 )
 from barnabas.formats.znodes.uuids import uuid_from_text
 from barnabas.model.error_codes import ErrorCode
+from barnabas.model.ids import TopicPartition
 from barnabas.model.topic_config_keys import TOPIC_KEYS
-from barnabas.model.znode import Check, Create, SetData
+from barnabas.model.znode import Check, Create, CreateMode, SetData
 from tests.behaviours import behaviour
 from tests.worlds.cluster_world import ClusterWorld
 
@@ -248,6 +249,23 @@ def test_a_name_that_collides_is_not_created_automatically(world: ClusterWorld):
     assert world.metadata("a_x", at=3) == {"a_x": E.INVALID_TOPIC_EXCEPTION}
 
 
+@behaviour("C1", "C5")
+def test_by_numbers_by_assignment_or_by_use():
+    world = ClusterWorld()
+    world.add_brokers(1, 2, num_partitions="3", default_replication_factor="2")
+    assert world.create("numbers", 2, 1).error_code == E.NONE
+    assert world.create("given", assignments=[[2, 1], [1, 2]]).error_code == E.NONE
+    world.metadata("used", at=2)
+    world.run(100)
+    found = {topic: world.data(f"/brokers/topics/{topic}")["partitions"] for topic in
+             ("numbers", "given", "used")}  # fmt: skip
+    assert [len(replicas) for replicas in found["numbers"].values()] == [1, 1]
+    assert found["given"] == {"0": [2, 1], "1": [1, 2]}
+    assert [len(replicas) for replicas in found["used"].values()] == [2, 2, 2]
+    assert world.data("/config/topics/used")["config"] == {}
+    assert world.metadata("numbers", "given", "used", at=1) == dict.fromkeys(found, E.NONE)
+
+
 # -- growth --------------------------------------------------------------------------------------
 
 
@@ -431,3 +449,26 @@ def test_settings_of_a_broker_and_what_cannot_be_described(world: ClusterWorld):
     assert describe(world, 2, "a b").error_code == E.INVALID_TOPIC_EXCEPTION
     old = describe(world, 4, "1", 1, keys=["num.partitions"])
     assert old.configs[0].value == "1"
+
+
+@behaviour("M1")
+def test_settings_that_were_written_and_announced_reach_every_broker(world: ClusterWorld):
+    world.create("t", 1, 3)
+    world.create("elsewhere", assignments=[[2]])
+    known = [host.broker.topic_configs for host in world.hosts.values()]
+    assert [configs.config("t").retention_ms for configs in known] == [604_800_000] * 3
+    content = b'{"version":1,"config":{"retention.ms":"5"}}'
+    for topic in ("t", "elsewhere"):
+        world.hosts[2].broker.metadata.submit(
+            [Check("/controller", -1), SetData(f"/config/topics/{topic}", content)],
+            lambda *_: None,
+            is_multi=True,
+        )
+        note = f'{{"version":2,"entity_path":"topics/{topic}"}}'.encode()
+        change = Create("/config/changes/config_change_", note, CreateMode.PERSISTENT_SEQUENTIAL)
+        world.hosts[2].broker.metadata.submit([change], lambda *_: None)
+    world.run(100)
+    assert [configs.config("t").retention_ms for configs in known] == [5, 5, 5]
+    logs = [host.broker.logs.log(TopicPartition("t", 0)) for host in world.hosts.values()]
+    assert [log.config.retention_ms for log in logs if log is not None] == [5, 5, 5]
+    assert describe(world, 2, "elsewhere", keys=["retention.ms"]).configs[0].value == "5"

@@ -157,7 +157,7 @@ def test_no_growth_of_what_is_not_there_or_is_being_reassigned():
         assert refused.error is E.UNKNOWN_SERVER_ERROR
 
 
-@behaviour("M5", "M6")
+@behaviour("M2", "M5", "M6")
 def test_growth_with_and_without_an_assignment():
     assert grow(GrowthWish("t", 6, [(1, 2), (3, 1)])) == {4: (1, 2), 5: (3, 1)}
     assert grow(GrowthWish("t", 6)) == {4: (3, 2), 5: (1, 3)}

@@ -73,7 +73,7 @@ def test_more_partitions_go_on_from_the_first_replica_of_the_first():
     assert assigned == {1: (3, 2, 1), 2: (1, 3, 2)}
 
 
-@behaviour("C10")
+@behaviour("C2", "C10")
 @pytest.mark.parametrize(
     ("partitions", "replicas", "error"),
     [

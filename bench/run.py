@@ -47,11 +47,12 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     are_reached = [MICRO[name]() for name in options.names if name in MICRO]
     plans = [name for name in options.names or PLANS if name not in MICRO]
+    code = 0 if all(are_reached) else EXIT_MISSED
     if not plans:
-        return 0 if all(are_reached) else EXIT_MISSED
+        return code
     directory = Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=options.dir))
     try:
-        return _measure(plans, options, directory)
+        return max(code, _measure(plans, options, directory))
     except (NoCompiler, BrokerMissing) as error:
         print(f"bench: {error}")
         return EXIT_UNABLE
@@ -65,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "names",
         nargs="*",
         metavar="NAME",
-        choices=[*PLANS, *MICRO],
+        type=_known_name,
         help=f"of the broker, all when none is named: {', '.join(PLANS)}; of parts: "
         + ", ".join(MICRO),
     )
@@ -81,6 +82,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dir", help="where the brokers' directories are made")
     parser.add_argument("--json", type=Path, default=OUTPUT / "figures.json")
     return parser
+
+
+def _known_name(name: str) -> str:
+    if name not in PLANS and name not in MICRO:
+        raise argparse.ArgumentTypeError(f"{name} is none of {', '.join([*PLANS, *MICRO])}")
+    return name
 
 
 def _measure(plans: Sequence[str], options: argparse.Namespace, directory: Path) -> int:

@@ -143,7 +143,9 @@ class BrokerProcess:
                 # What start-up made lives as long as the process: no collection looks at it again.
                 gc.freeze()
                 gc.enable()
-                self._on_started(broker_id)
+                # Whoever waited for the line may be gone; the broker is there all the same.
+                with contextlib.suppress(OSError):
+                    self._on_started(broker_id)
             case BrokerStopped():
                 self._loop.stop()
             case BrokerFailed(error):

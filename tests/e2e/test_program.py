@@ -53,13 +53,15 @@ def _running(*arguments: str) -> Generator["subprocess.Popen[str]"]:
 def _await_line(process: "subprocess.Popen[str]", text: str) -> str:
     """The program's output up to the line with `text`."""
     assert process.stdout is not None
+    descriptor = process.stdout.fileno()
     seen = ""
     while text not in seen:
-        readable, _, _ = select.select([process.stdout], [], [], SECONDS_MAX)
+        readable, _, _ = select.select([descriptor], [], [], SECONDS_MAX)
         assert readable, f"nothing more after: {seen}"
-        line = process.stdout.readline()
-        assert line, f"the program ended after: {seen}"
-        seen += line
+        # Not through the file object, which may hold back what it has read already.
+        more = os.read(descriptor, 65536).decode()
+        assert more, f"the program ended after: {seen}"
+        seen += more
     return seen
 
 

@@ -56,6 +56,8 @@ def main() -> int:
         digest = inputs_digest(names)
         if not is_built(digest):
             started = time.monotonic()
+            without = "" if WORK.exists() else "; BARNABAS_INTERPRETED=1 goes without"
+            print(f"compiling {len(names)} hot modules, a minute or two{without}", flush=True)
             build(names, digest)
             print(f"hot modules: {len(names)} compiled in {time.monotonic() - started:.0f} s")
     return 0

@@ -122,9 +122,15 @@ def with_right_crc(data: bytes) -> bytes:
     return data[:CRC_AT] + checksum + data[ATTRIBUTES_AT:]
 
 
-def message(value: bytes, magic: int = 1, offset: int = 0, crc: int | None = None) -> bytes:
-    """One message of the sets that came before batches."""
-    body = struct.pack(">bb", magic, 0)
+def message(
+    value: bytes,
+    magic: int = 1,
+    offset: int = 0,
+    crc: int | None = None,
+    attributes: int = 0,
+) -> bytes:
+    """One message of the sets that came before batches; with a codec `value` is a set of them."""
+    body = struct.pack(">bb", magic, attributes)
     if magic == 1:
         body += struct.pack(">q", wall_ms())
     body += struct.pack(">i", 3) + b"key" + struct.pack(">i", len(value)) + value

@@ -26,6 +26,7 @@ from barnabas.formats.batches.header import (
 from barnabas.formats.batches.reader import plain_records
 from barnabas.formats.batches.record_checks import (
     LARGEST_INT64,
+    LISTED_MAX,
     SMALLEST_INT64,
     RecordsSummary,
     check_records,
@@ -296,7 +297,8 @@ def check_summary(
         # All records have the batch's timestamp, which a producer should not have set so.
         has_time = header.max_timestamp != NO_TIMESTAMP and not rules.is_log_append_time
         is_inside = not rules.is_time_bounded or earliest <= header.max_timestamp <= latest
-        out_of_time = [] if has_time and is_inside else list(range(header.record_count))
+        listed = min(header.record_count, LISTED_MAX)
+        out_of_time = [] if has_time and is_inside else list(range(listed))
     if not keyless and not out_of_time:
         return None
     errors: list[tuple[int, str]] = []

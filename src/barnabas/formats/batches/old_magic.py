@@ -8,6 +8,7 @@ for magic 1 they count from the first one.
 
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -33,6 +34,8 @@ KEY_AT: Final = (18, 26)
 """Where the length of the key stands, by magic."""
 SMALLEST_SIZE: Final = (26, 34)
 """Of a message whose key and value are null, by magic."""
+INNER_MESSAGES_MAX: Final = 100_000
+"""In one compressed message: each becomes an object here, and a few bytes may stand for many."""
 
 
 class OldMessage(NamedTuple):
@@ -128,7 +131,9 @@ def inner_messages(
     if wrapper.value is None:
         raise CorruptBatch("a compressed message whose value is null")
     plain = decompress(codec, wrapper.value, limits=limits, magic=wrapper.magic)
-    inner = list(messages_in(plain, 0, len(plain)))
+    inner = list(islice(messages_in(plain, 0, len(plain)), INNER_MESSAGES_MAX + 1))
+    if len(inner) > INNER_MESSAGES_MAX:
+        raise CorruptBatch(f"more than {INNER_MESSAGES_MAX} messages in a compressed one")
     if not inner:
         raise CorruptBatch("a compressed message without messages inside")
     if any(message.magic > 1 for message in inner):

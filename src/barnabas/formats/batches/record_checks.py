@@ -20,6 +20,8 @@ NO_TIMESTAMP: Final = -1
 SMALLEST_INT64: Final = -0x8000_0000_0000_0000
 LARGEST_INT64: Final = 0x7FFF_FFFF_FFFF_FFFF
 SMALLEST_RECORD_BYTES: Final = 7
+LISTED_MAX: Final = 1000
+"""Wrong records of one kind that are listed: an answer names some, not a million."""
 
 
 class RecordsSummary:
@@ -152,8 +154,8 @@ def check_records(
         offset_delta, position = read_varint(data, position, record_end)
         if offset_delta != index:
             summary.are_offsets_consecutive = False
-        if position < record_end and data[position] & 1 != 0:
-            # The lowest bit of a zigzag number is its sign, and a negative length means null.
+        # The lowest bit of a zigzag number is its sign, and a negative length means null.
+        if position < record_end and data[position] & 1 != 0 and len(summary.keyless) < LISTED_MAX:
             summary.keyless.append(index)
         position = skip_bytes(data, position, record_end)
         position = skip_bytes(data, position, record_end)
@@ -172,6 +174,7 @@ def check_records(
             is_time_bounded
             and (timestamp < earliest or timestamp > latest)
             and timestamp != NO_TIMESTAMP
+            and len(summary.out_of_time) < LISTED_MAX
         ):
             summary.out_of_time.append(index)
         index += 1

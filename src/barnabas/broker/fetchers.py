@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.leader_fetcher import LeaderFetcher
+from barnabas.broker.leader_fetcher import LeaderFetcher, ReplicationFailed
 from barnabas.broker.partition import Partition
 from barnabas.core.replication.follower import PartitionFollower
 from barnabas.model.ids import BrokerId, TopicId, TopicPartition
@@ -29,6 +29,9 @@ class ReplicaFetchers:
             leader_id = partition.leader_id
             fetcher = touched.get(leader_id) or self._fetcher(leader_id, now_ms)
             if fetcher is None:
+                problem = "the leader has no listener for brokers"
+                event = ReplicationFailed(leader_id, partition.topic_partition, problem)
+                self._broker.events.publish(event, now_ms)
                 continue
             touched[leader_id] = fetcher
             follower = PartitionFollower(leader_id, partition.leader_epoch, topic_id)

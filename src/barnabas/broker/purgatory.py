@@ -52,8 +52,9 @@ class PendingProduce:
         self.response = response
         self.acks: int = acks
         self.timeout_ms: int = timeout_ms
-        self.waiting_count: int = 0
-        """Partitions whose part of the answer is open; it is answered when none is left."""
+        self.waiting_count: int = 1
+        """Partitions whose part of the answer is open, and one for the handler while it is at
+        work; it is answered when none is left."""
         self.waiting: list[PartitionWait] | None = None
         """Where it is parked; None until the end of the turn in which it came."""
         self.deadline: Deadline | None = None

@@ -133,6 +133,7 @@ class RoleChange:
                 self.errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
                 self._broker.replicas.take_offline(partition, problem.reason, now_ms)
             else:
+                log.configure(self._broker.topic_configs.config(key.topic))
                 partition.attach_log(log)
         if self._logless:
             self._broker.deadlines.at(now_ms, self._make_logs)

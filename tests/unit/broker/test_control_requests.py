@@ -320,6 +320,19 @@ class TestTopicSettings:
         (told,) = world.host.told.of(TopicConfigUnreadable)
         assert told.topic == "t"
 
+    def test_a_log_from_before_the_start_works_by_what_is_read_when_it_is_hosted(
+        self, world: OneBroker
+    ) -> None:
+        world.lead()
+        world.host.kill()
+        world.host.start()
+        self.set_config(world, "t", config_to_bytes({"segment.bytes": "5000"}))
+        world.tell_metadata(1, "t", ID, {0: plan(1, 1, (1,), (1,))}, [1])
+        world.lead(1)
+        log = world.host.broker.logs.log(T0)
+        assert log is not None
+        assert log.config.segment_bytes == 5000
+
     def test_a_change_reaches_open_logs_and_leaders(self, world: OneBroker) -> None:
         world.lead()
         overrides = {"min.insync.replicas": "2", "max.message.bytes": "100"}

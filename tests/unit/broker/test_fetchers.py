@@ -240,7 +240,7 @@ def test_nothing_to_fetch_sends_nothing_until_the_backoff_is_over() -> None:
     assert after == before
 
 
-@behaviour("F6")
+@behaviour("F4", "F6")
 def test_the_fetch_says_who_asks_and_in_whose_name() -> None:
     world = Pair()
     sent: list[tuple[int, object]] = []

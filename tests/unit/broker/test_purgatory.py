@@ -245,6 +245,15 @@ def test_too_many_parked_fetches_are_not_parked(monkeypatch: pytest.MonkeyPatch)
     assert world.purgatory.park_fetch(Fetch(), [room.at_log_end], 5) is None
 
 
+def test_a_produce_is_not_answered_while_its_handler_is_at_work() -> None:
+    world = Producing()
+    request = Request(connection(), 0, 0, 9, 1, None, 10)
+    pending = PendingProduce(request, ProduceResponse(), -1, 100)
+    pending.waiting_count += 1
+    world.purgatory.settle_answer(pending, PartitionProduceResponse(), 56, 1)
+    assert world.answered == []
+
+
 def test_waits_of_one_offset_are_released_in_the_order_of_coming() -> None:
     room = WaitingRoom()
     produce = PendingProduce(None, ProduceResponse(), -1, 1)  # type: ignore[arg-type]

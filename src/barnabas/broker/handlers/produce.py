@@ -71,6 +71,7 @@ def handle(broker: Broker, request: Request, body: ProduceRequest, now_ms: int) 
         for data in topic_data.partition_data:
             answers.append(intake.take(data.index, data.records))
         responses.append(TopicProduceResponse(name=topic, partition_responses=answers))
+    pending.waiting_count -= 1
     if pending.waiting_count == 0:
         finish_produce(broker, pending, now_ms)
 

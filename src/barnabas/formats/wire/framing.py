@@ -23,8 +23,6 @@ from barnabas.formats.wire.headers import (
 from barnabas.model.invariant import invariant
 
 if TYPE_CHECKING:
-    from mypy_extensions import i64
-
     from barnabas.formats.codec.records import Cut, SizedRecords
 
 LENGTH_SIZE = 4

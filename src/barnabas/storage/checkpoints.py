@@ -101,5 +101,7 @@ class Checkpoints:
         if self._under_way.pop(key, None) is not None:
             # Two writers of one file would get into each other's way.
             self._disk.finish_jobs()
+        elif self._written.get(key) == offsets:
+            return
         directory.write_checkpoint(name, offsets)
         self._written[key] = offsets

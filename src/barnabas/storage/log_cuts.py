@@ -37,7 +37,6 @@ def truncate_log(log: "PartitionLog", offset: int, wall_ms: int) -> bool:
         log.log_end_offset = offset
         log.activate(active)
         log.leader_epochs.truncate_from_end(offset)
-        log.log_start_offset = min(log.log_start_offset, offset)
         _reload_producers(log, wall_ms)
     except DiskError as error:
         log.fail(error)
@@ -88,14 +87,15 @@ def delete_oldest_segments(log: "PartitionLog", count: int) -> None:
 
 
 def _begin_cut(log: "PartitionLog", offset: int) -> None:
-    """No flush under way counts any more, nor a recovery point above the cut."""
+    """No flush under way counts any more, nor a recovery point or a start above the cut."""
     if log.is_flushing:
         # It may be writing a snapshot that the cut takes away.
         log.files.disk.finish_jobs()
     log.flush_generation += 1
-    if log.recovery_point > offset:
-        log.recovery_point = offset
-        log.owner.on_recovery_point_lowered(log)
+    if log.recovery_point > offset or log.log_start_offset > offset:
+        log.recovery_point = min(log.recovery_point, offset)
+        log.log_start_offset = min(log.log_start_offset, offset)
+        log.owner.on_cut(log)
 
 
 def _drop_segments(log: "PartitionLog", first: int) -> None:

@@ -347,9 +347,10 @@ class LogManager:
     def on_log_failed(self, log: PartitionLog, error: DiskError) -> None:
         self._note_directory_failed(self._directory_of(log), error)
 
-    def on_recovery_point_lowered(self, log: PartitionLog) -> None:
+    def on_cut(self, log: PartitionLog) -> None:
         directory = self._directory_of(log)
-        self._checkpoints.write_now(directory, RECOVERY_POINT_FILE, self._logs_in(directory))
+        for name in (RECOVERY_POINT_FILE, LOG_START_OFFSET_FILE):
+            self._checkpoints.write_now(directory, name, self._logs_in(directory))
 
     def on_files_deleted(self, log: PartitionLog, paths: Sequence[str]) -> None:
         due_ms = self._now_ms + log.config.file_delete_delay_ms

@@ -20,8 +20,8 @@ class LogOwner(Protocol):
         """The disk refused something: the log's directory is lost."""
         ...
 
-    def on_recovery_point_lowered(self, log: "PartitionLog") -> None:
-        """Records below the checkpointed recovery point are about to go: write it first."""
+    def on_cut(self, log: "PartitionLog") -> None:
+        """Records that a checkpoint counts on are about to go: have it lowered first."""
         ...
 
     def on_files_deleted(self, log: "PartitionLog", paths: Sequence[str]) -> None:

@@ -45,7 +45,7 @@ _REFUSED_OUTSIDE_THE_TABLE = (
 """Beginnings of keys that Kafka takes without having them in its table."""
 
 
-class Warning(NamedTuple):
+class Unhonoured(NamedTuple):
     """A key that has no effect, and why; `suggestion` is a known key that resembles it."""
 
     name: str
@@ -53,17 +53,17 @@ class Warning(NamedTuple):
     suggestion: str | None = None
 
 
-def check_marks(settings: Mapping[str, str], accepted: Collection[str] = ()) -> list[Warning]:
+def check_marks(settings: Mapping[str, str], accepted: Collection[str] = ()) -> list[Unhonoured]:
     """Refuse what must not be passed over; the rest that has no effect, to be told at start.
 
     A key at its default asks for nothing and is fine. `accepted` names refusals to live with.
     """
-    warnings: list[Warning] = []
+    warnings: list[Unhonoured] = []
     for name, text in settings.items():
         key = BROKER_KEYS.get(name)
         if key is None:
             if not name.startswith(_REFUSED_OUTSIDE_THE_TABLE):
-                warnings.append(Warning(name, "is no key of Kafka's", nearest_key(name)))
+                warnings.append(Unhonoured(name, "is no key of Kafka's", nearest_key(name)))
             elif name not in accepted:
                 raise SettingUnsupported(name, "[hidden]", _reason(name))
             continue
@@ -73,7 +73,7 @@ def check_marks(settings: Mapping[str, str], accepted: Collection[str] = ()) -> 
             raise SettingUnsupported(name, shown(key, text), _reason(name))
         if key.mark is not Mark.HARMLESS:
             reason = "not honoured, as told" if key.mark is Mark.REFUSED else "not honoured yet"
-            warnings.append(Warning(name, reason))
+            warnings.append(Unhonoured(name, reason))
     return warnings
 
 

@@ -141,6 +141,15 @@ def test_two_topics_of_one_request_collide_like_any_others(world: ClusterWorld):
     assert world.create("a.b", 1, 1).error_code == E.TOPIC_ALREADY_EXISTS
 
 
+def test_the_partitions_of_one_request_are_limited_together(world: ClusterWorld):
+    body = CreateTopicsRequest(
+        topics=[CreatableTopic(name=n, num_partitions=60_000, replication_factor=1) for n in "ab"],
+        validate_only=True,
+    )
+    answer = world.ask(ApiKey.CREATE_TOPICS, 7, body)
+    assert [one.error_code for one in answer.topics] == [E.NONE, E.INVALID_PARTITIONS]
+
+
 @behaviour("C14")
 def test_the_answer_waits_until_the_partitions_have_leaders(world: ClusterWorld):
     sent_ms = world.now_ms

@@ -17,10 +17,15 @@ from barnabas.core.administration.creation import (
     plan_creation,
 )
 from barnabas.core.administration.expansion import GrowthWish, plan_expansion, unknown_topic
-from barnabas.core.administration.placement import Assigned, Place
+from barnabas.core.administration.placement import (
+    PARTITIONS_PER_REQUEST_MAX,
+    Assigned,
+    Place,
+    too_many_partitions,
+)
 from barnabas.core.administration.refusals import Refused
 from barnabas.core.administration.topic_ids import new_uuid
-from barnabas.core.administration.topic_names import is_valid_topic_name
+from barnabas.core.administration.topic_names import TopicNames, is_valid_topic_name
 from barnabas.formats.znodes.admin import DELETE_TOPICS_PATH, delete_topic_path
 from barnabas.formats.znodes.configs import config_path, config_to_bytes, topic_entity
 from barnabas.formats.znodes.controller import CONTROLLER_PATH
@@ -142,24 +147,28 @@ class Administration:
         self, wishes: Sequence[TopicWish], topics: frozenset[str], marked: frozenset[str]
     ) -> Answers:
         broker = self._broker
-        stored = dict.fromkeys(sorted(topics))
-        known = frozenset(broker.metadata_cache.topic_names())
+        stored = TopicNames(sorted(topics))
+        around = Surroundings(
+            places=self._places(),
+            default_partitions=broker.config.num_partitions,
+            default_replication_factor=broker.config.default_replication_factor,
+            known_topics=frozenset(broker.metadata_cache.topic_names()),
+            stored_topics=stored,
+            marked_topics=marked,
+        )
         answers: Answers = {}
+        partitions = 0
         for wish in wishes:
-            around = Surroundings(
-                places=self._places(),
-                default_partitions=broker.config.num_partitions,
-                default_replication_factor=broker.config.default_replication_factor,
-                known_topics=known,
-                stored_topics=stored,
-                marked_topics=marked,
-            )
             plan = plan_creation(wish, around, broker.random)
+            if isinstance(plan, TopicPlan):
+                partitions += len(plan.assigned)
+                if partitions > PARTITIONS_PER_REQUEST_MAX:
+                    plan = too_many_partitions(partitions)
             if isinstance(plan, Refused):
                 answers[wish.name] = TopicAnswer(plan.error, plan.message)
             else:
                 answers[wish.name] = TopicAnswer(ErrorCode.NONE, plan=plan)
-                stored[wish.name] = None
+                stored.add(wish.name)
         return answers
 
     def _write_topics(self, answers: Answers, timeout_ms: int, then: Answered, now_ms: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from barnabas.core.administration.placement import Assigned, Place, assign_replicas
 from barnabas.core.administration.refusals import Refused
-from barnabas.core.administration.topic_names import find_collisions, find_fault
+from barnabas.core.administration.topic_names import TopicNames, find_fault
 from barnabas.model.config import check_topic_overrides
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import ConfigRefused
@@ -45,7 +45,7 @@ class Surroundings:
     default_replication_factor: int
     known_topics: Collection[str]
     """Those in this broker's metadata."""
-    stored_topics: Collection[str]
+    stored_topics: TopicNames
     """Those with a znode."""
     marked_topics: Collection[str]
     """Those that are being deleted."""
@@ -109,7 +109,7 @@ def _find_refusal(plan: TopicPlan, around: Surroundings) -> Refused | None:
         )
     if plan.name in around.stored_topics:
         return _exists(plan.name)
-    collisions = find_collisions(plan.name, around.stored_topics)
+    collisions = around.stored_topics.collisions(plan.name)
     if collisions:
         return Refused(
             ErrorCode.INVALID_TOPIC_EXCEPTION,

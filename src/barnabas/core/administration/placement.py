@@ -45,10 +45,7 @@ def assign_replicas(
     if partitions <= 0:
         return Refused(ErrorCode.INVALID_PARTITIONS, f"{partitions} partitions cannot be created")
     if partitions > PARTITIONS_PER_REQUEST_MAX:
-        return Refused(
-            ErrorCode.INVALID_PARTITIONS,
-            f"{partitions} partitions at once; {PARTITIONS_PER_REQUEST_MAX} are allowed",
-        )
+        return too_many_partitions(partitions)
     if replication_factor <= 0:
         return Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -80,6 +77,14 @@ def assign_replicas(
                 ordered, first, shift * len(racks), replication_factor, len(racks)
             )
     return assigned
+
+
+def too_many_partitions(partitions: int) -> Refused:
+    """More partitions at once than anybody means to have."""
+    return Refused(
+        ErrorCode.INVALID_PARTITIONS,
+        f"{partitions} partitions at once; {PARTITIONS_PER_REQUEST_MAX} are allowed",
+    )
 
 
 def alternate_racks(places: Sequence[Place]) -> list[Place]:

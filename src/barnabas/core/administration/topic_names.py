@@ -29,9 +29,24 @@ def is_valid_topic_name(name: str) -> bool:
     return find_fault(name) is None
 
 
-def find_collisions(name: str, topics: Iterable[str]) -> list[str]:
-    """The topics whose metrics would have the same name: there '.' and '_' are one."""
-    if "." not in name and "_" not in name:
-        return []
-    folded = name.replace(".", "_")
-    return sorted(topic for topic in topics if topic.replace(".", "_") == folded)
+class TopicNames:
+    """The names that topics have already, found by what they collide with."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._by_folded: dict[str, dict[str, None]] = {}
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        self._by_folded.setdefault(_fold(name), {})[name] = None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_folded.get(_fold(name), {})
+
+    def collisions(self, name: str) -> list[str]:
+        """The topics whose metrics would have the same name: there '.' and '_' are one."""
+        return sorted(self._by_folded.get(_fold(name), {}))
+
+
+def _fold(name: str) -> str:
+    return name.replace(".", "_")

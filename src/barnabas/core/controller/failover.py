@@ -108,9 +108,8 @@ def _resume_queue(context: ControllerContext) -> Procedure[None]:
         yield from deletion.drop_markers(context, marked)
         return
     known = [topic for topic in marked if topic in context.image.topics]
-    yield from deletion.drop_markers(
-        context, [one for one in marked if one not in frozenset(known)]
-    )
+    unknown = [topic for topic in marked if topic not in context.image.topics]
+    yield from deletion.drop_markers(context, unknown)
     deletion.queue(context, known)
     waiting = [
         topic

@@ -53,8 +53,10 @@ def move_partitions(
     elected: list[TopicPartition] = []
     if target is PartitionState.ONLINE:
         new = [one for one in valid if context.partition_state(one) is PartitionState.NEW]
+        leaderless = [
+            one for one in valid if context.partition_state(one) is not PartitionState.NEW
+        ]
         yield from _initialise(context, new)
-        leaderless = [one for one in valid if one not in frozenset(new)]
         elected = yield from _elect(context, leaderless)
     else:
         for partition in valid:

@@ -30,7 +30,8 @@ from barnabas.model.znode import GetChildren, GetData, Outcome, SetData, StoreEr
 def changed(context: ControllerContext) -> Procedure[None]:
     """Topics have come or gone: forget the latter, create the partitions of the former (C15)."""
     names = yield from list_topics()
-    gone = [topic for topic in sorted(context.image.topics) if topic not in frozenset(names)]
+    there = frozenset(names)
+    gone = [topic for topic in sorted(context.image.topics) if topic not in there]
     new = [topic for topic in names if topic not in context.image.topics]
     found = yield from read_topics(context, new)
     for topic in gone:

@@ -10,6 +10,7 @@ from barnabas.core.administration.creation import Surroundings, TopicPlan, Topic
 from barnabas.core.administration.expansion import GrowthWish, plan_expansion
 from barnabas.core.administration.placement import Place
 from barnabas.core.administration.refusals import Refused
+from barnabas.core.administration.topic_names import TopicNames
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import BrokerId
 from barnabas.model.partition import ReplicaAssignment
@@ -20,7 +21,7 @@ AROUND = Surroundings(
     default_partitions=4,
     default_replication_factor=2,
     known_topics=("known", "a.b"),
-    stored_topics=("known", "stored", "a.b"),
+    stored_topics=TopicNames(["known", "stored", "a.b"]),
     marked_topics=("marked",),
 )
 E = ErrorCode

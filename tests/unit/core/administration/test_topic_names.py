@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from barnabas.core.administration.topic_ids import new_uuid
 from barnabas.core.administration.topic_names import (
-    find_collisions,
+    TopicNames,
     find_fault,
     is_valid_topic_name,
 )
@@ -29,10 +29,15 @@ def test_names_that_may_not_be(name: str):
 
 @behaviour("C7")
 def test_dots_and_underscores_collide():
-    topics = ["a.b", "a_b", "a-b", "x.y_z"]
-    assert find_collisions("a_b", topics) == ["a.b", "a_b"]
-    assert find_collisions("x_y.z", topics) == ["x.y_z"]
-    assert find_collisions("ab", ["ab", "a.b"]) == []
+    topics = TopicNames(["a.b", "a_b", "a-b", "x.y_z"])
+    assert topics.collisions("a_b") == ["a.b", "a_b"]
+    assert topics.collisions("x_y.z") == ["x.y_z"]
+    assert topics.collisions("ab") == []
+    assert "a-b" in topics
+    assert "a.c" not in topics
+    topics.add("a.c")
+    assert topics.collisions("a_c") == ["a.c"]
+    assert "a_c" not in topics
 
 
 @given(st.randoms(use_true_random=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from barnabas.model.errors import (
@@ -179,8 +180,11 @@ class MemoryDisk:
     # Names
 
     def _walk(self, path: str) -> Directory | None:
+        return self._descend(_names(path))
+
+    def _descend(self, names: tuple[str, ...]) -> Directory | None:
         directory = self._root
-        for name in _names(path):
+        for name in names:
             child = directory.entries.get(name)
             if not isinstance(child, Directory):
                 return None
@@ -189,7 +193,7 @@ class MemoryDisk:
 
     def _parent(self, path: str) -> tuple[Directory, str]:
         names = _names(path)
-        parent = self._walk("/".join(names[:-1]))
+        parent = self._descend(names[:-1])
         if parent is None:
             raise FileMissing(path, "no such directory")
         return parent, names[-1]
@@ -330,7 +334,7 @@ class MemoryDisk:
     def exists(self, path: str) -> bool:
         self._check_alive(path)
         names = _names(path)
-        parent = self._walk("/".join(names[:-1]))
+        parent = self._descend(names[:-1])
         return parent is not None and (not names or names[-1] in parent.entries)
 
     def status(self, path: str) -> FileStatus:
@@ -504,8 +508,9 @@ def _make_durable(change: NameChange) -> None:
         change.directory.synced[change.name] = change.child
 
 
-def _names(path: str) -> list[str]:
-    return [name for name in path.split("/") if name]
+@lru_cache(4096)
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(name for name in path.split("/") if name)
 
 
 def _some_of(data: bytes, synced: bytes, draw: random.Random) -> bytes:

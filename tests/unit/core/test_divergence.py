@@ -93,4 +93,6 @@ def test_worked_example_two_the_follower_was_away_for_long() -> None:
 def test_worked_example_three_the_leader_grew_past_the_follower_meanwhile() -> None:
     """800 became 1100 before the question: fetch on from 1000, cut nothing."""
     assert after_leader_end(1100, 1000) is None
+    assert after_leader_end(1000, 1000) is None
+    assert after_leader_start(1000, 1000) == OutOfRange(1000, truncate_to=None, restart_at=None)
     assert after_leader_start(0, 1000) == OutOfRange(1000, truncate_to=None, restart_at=None)

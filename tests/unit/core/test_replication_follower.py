@@ -121,6 +121,7 @@ def test_a_leader_with_a_shorter_log_makes_the_follower_cut() -> None:
     assert decision is not None
     follower.note_located(decision, 800, 0)
     assert follower.state is FollowerState.TRUNCATING
+    assert follower.lag == 0
     follower.note_truncated(800, 0)
     assert follower.poll_fetch(0) == FollowerPosition(800, 0)
 
@@ -138,9 +139,10 @@ def test_a_leader_whose_log_begins_later_makes_the_follower_begin_anew() -> None
 def test_a_leader_that_grew_meanwhile_is_fetched_from_again_without_a_cut() -> None:
     follower = following(log_end_offset=1000)
     follower.note_out_of_range()
-    follower.note_located(OutOfRange(1000, None, None), 1100, 0)
+    follower.note_located(OutOfRange(1010, None, None), 1100, 2)
     assert follower.state is FollowerState.FETCHING
-    assert (follower.fetch_offset, follower.lag) == (1000, 100)
+    assert (follower.fetch_offset, follower.lag) == (1010, 90)
+    assert follower.last_fetched_epoch == 2
 
 
 def test_a_crossing_that_is_not_in_the_table_is_a_bug() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.core.replication.isr import CommittedIsr, IsrChange, PendingExpansion, PendingShrink
-from barnabas.core.replication.leader import PartitionLeader
+from barnabas.core.replication.leader import NEVER_MS, FollowerProgress, PartitionLeader
 from barnabas.model.epochs import LeaderEpoch, PartitionEpoch
 from barnabas.model.ids import BrokerId
 from barnabas.model.invariant import InvariantViolated
@@ -168,6 +168,34 @@ def test_a_leader_epoch_never_goes_back() -> None:
     leader = leader_of((1, 2), (1, 2), leader_epoch=3)
     with pytest.raises(InvariantViolated):
         begin(leader, 3, (1, 2), (1, 2), 2000)
+
+
+class TestProgress:
+    """When a follower counts as having been caught up."""
+
+    def test_at_the_leaders_end_it_is_now(self) -> None:
+        progress = FollowerProgress(BrokerId(2))
+        progress.note_fetch(10, 10, 100)
+        assert progress.last_caught_up_ms == 100
+
+    def test_where_the_leader_was_at_the_fetch_before_it_was_then(self) -> None:
+        progress = FollowerProgress(BrokerId(2))
+        progress.note_fetch(0, 10, 100)
+        progress.note_fetch(10, 20, 200)
+        assert progress.last_caught_up_ms == 100
+
+    def test_short_of_that_it_was_not(self) -> None:
+        progress = FollowerProgress(BrokerId(2))
+        progress.note_fetch(0, 10, 100)
+        progress.note_fetch(9, 20, 200)
+        assert progress.last_caught_up_ms == NEVER_MS
+
+    def test_a_fetch_of_an_epoch_that_is_over_does_not_count(self) -> None:
+        progress = FollowerProgress(BrokerId(2))
+        progress.note_fetch(0, 10, 100)
+        progress.begin_epoch(False, 10, 500)
+        progress.note_fetch(10, 20, 600)
+        assert progress.last_caught_up_ms == NEVER_MS
 
 
 class TestIsrChanges:

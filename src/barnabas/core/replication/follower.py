@@ -104,8 +104,8 @@ class PartitionFollower:
         )
 
     def note_fetched(self, next_offset: int, last_epoch: int, leader_high_watermark: int) -> None:
-        """The answer was appended up to `next_offset`, or held nothing."""
-        if last_epoch != NO_EPOCH and next_offset > self.fetch_offset:
+        """The answer was appended up to `next_offset`, or held nothing: then it has no epoch."""
+        if last_epoch != NO_EPOCH:
             self.last_fetched_epoch = last_epoch
         self.fetch_offset = next_offset
         self.lag = max(0, leader_high_watermark - next_offset)

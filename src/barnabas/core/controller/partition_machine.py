@@ -98,8 +98,9 @@ def _initialise(
             return
         containers = _containers(context, states)
         answer = yield Wanted(writes=(*containers, *states.values()))
-        results = answer.writes[len(containers) :]
-        pending = yield from _settle_first_states(context, states, results)
+        above, results = answer.writes[: len(containers)], answer.writes[len(containers) :]
+        was_cut = any(result.error is StoreError.CONNECTION_LOSS for result in (*above, *results))
+        pending = yield from _settle_first_states(context, states, results, was_cut)
 
 
 def _first_state(context: ControllerContext, partition: TopicPartition) -> ConditionalWrite | None:
@@ -148,8 +149,12 @@ def _settle_first_states(
     context: ControllerContext,
     states: Mapping[TopicPartition, ConditionalWrite],
     results: Sequence[WriteResult],
+    was_cut: bool,
 ) -> Procedure[list[TopicPartition]]:
-    """Take over what was created; the partitions whose creation was lost without a trace."""
+    """Take over what was created; the partitions whose creation was lost without a trace.
+
+    When the link was cut between the writes, a state may also lack the nodes above it.
+    """
     lost: dict[TopicPartition, StoreError] = {}
     for (partition, write), result in zip(states.items(), results, strict=True):
         if result.is_committed:
@@ -167,7 +172,7 @@ def _settle_first_states(
             context.apply(states[partition])
         elif isinstance(state, LeaderAndIsr):
             _fail(context, partition, "it has a state that this controller did not know of")
-        elif state is None and error is StoreError.CONNECTION_LOSS:
+        elif state is None and was_cut:
             pending.append(partition)
         else:
             _fail(context, partition, state or f"the store refused its state: {error.name}")

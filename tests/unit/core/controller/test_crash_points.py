@@ -152,3 +152,25 @@ def test_an_answer_that_was_lost_is_looked_up(lost: int):
     cluster.delete("t")
     assert not cluster.exists("/brokers/topics/t")
     assert not cluster.exists("/admin/delete_topics/t")
+
+
+@pytest.mark.parametrize("lost", range(7))
+def test_a_write_that_was_lost_is_made_again(lost: int):
+    """The link is cut before one write of a creation arrives: the creation is whole all the same."""
+
+    class CutCluster(Cluster):
+        commits = -100
+
+        def commit(self, write: ConditionalWrite) -> WriteResult:
+            self.commits += 1
+            if self.commits == lost:
+                return WriteResult(StoreError.CONNECTION_LOSS)
+            return super().commit(write)
+
+    cluster = CutCluster()
+    cluster.commits = -1
+    create(cluster)
+    cluster.run()
+    assert cluster.commits >= 7
+    check_online(cluster, 3)
+    assert cluster.failures() == []

@@ -2,7 +2,10 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from barnabas import compiled
 
 settings.register_profile(
     "fast",
@@ -14,3 +17,11 @@ settings.register_profile(
 settings.register_profile("long", parent=settings.get_profile("fast"), max_examples=2000)
 settings.register_profile("steady", parent=settings.get_profile("fast"), derandomize=True)
 settings.load_profile(os.environ.get("BARNABAS_HYPOTHESIS", "fast"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests of the interpreted modules to the part that runs them interpreted."""
+    if compiled.is_compiled():
+        left_out = [item for item in items if item.get_closest_marker("interpreted")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]

@@ -192,6 +192,7 @@ class TestWaiting:
         assert failed.story == "a bug"
         assert values_of(world.fetch()) == [b"a"]
 
+    @pytest.mark.interpreted
     def test_advances_of_other_partitions_do_not_touch_it(self, world: OneLeader) -> None:
         client = world.client(1)
         number = wait(world, client, 0)

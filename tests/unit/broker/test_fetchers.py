@@ -136,6 +136,7 @@ class Pair(VirtualWorld):
         return log.log_end_offset
 
 
+@pytest.mark.interpreted
 @behaviour("F7", "F10")
 def test_a_damaged_batch_delays_its_partition_and_stops_no_other() -> None:
     world = Pair()
@@ -181,6 +182,7 @@ class _Proxy:
         setattr(object.__getattribute__(self, "_log"), name, value)
 
 
+@pytest.mark.interpreted
 @behaviour("F12")
 def test_a_disk_that_refuses_takes_the_replica_offline_and_the_broker_lives() -> None:
     world = Pair()

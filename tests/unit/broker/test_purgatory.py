@@ -149,6 +149,7 @@ def test_a_wait_is_settled_once() -> None:
     assert world.answered == []
 
 
+@pytest.mark.interpreted
 def test_too_many_parked_produces_are_not_parked(monkeypatch: pytest.MonkeyPatch) -> None:
     world, room = Producing(), WaitingRoom()
     monkeypatch.setattr("barnabas.broker.purgatory.PARKED_PRODUCES_MAX", 1)
@@ -238,6 +239,7 @@ def test_a_fetch_that_left_is_not_looked_at_again() -> None:
     assert (fetch.looked_at, fetch.expired_ms) == (0, -1)
 
 
+@pytest.mark.interpreted
 def test_too_many_parked_fetches_are_not_parked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.broker.purgatory.PARKED_FETCHES_MAX", 1)
     world, room = Fetching(), WaitingRoom()
@@ -254,6 +256,7 @@ def test_a_produce_is_not_answered_while_its_handler_is_at_work() -> None:
     assert world.answered == []
 
 
+@pytest.mark.interpreted
 def test_waits_of_one_offset_are_released_in_the_order_of_coming() -> None:
     room = WaitingRoom()
     produce = PendingProduce(None, ProduceResponse(), -1, 1)  # type: ignore[arg-type]

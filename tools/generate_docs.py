@@ -20,6 +20,12 @@ from tools.from_kafka import TABLE  # noqa: E402
 
 NOTICE = "<!-- Written by `./run docs`; changes go into {source}. -->\n"
 MACHINES_MODULE = "barnabas.core.machines"
+PACKAGES = ("model", "formats", "core", "storage", "zookeeper", "broker", "node")
+"""In the order of the map: what is imported stands before what imports it."""
+UNMAPPED = {"generated", "apis"}
+"""One module for each API, named after it, and nothing else."""
+MAP_BEGIN = "<!-- map: written by `./run docs` -->"
+MAP_END = "<!-- end of map -->"
 
 
 class Citation(NamedTuple):
@@ -54,6 +60,7 @@ def all_pages() -> dict[Path, str]:
     pages = {
         docs / "behaviours.md": behaviours_page(citations()),
         docs / "from-kafka.md": from_kafka_page(),
+        docs / "architecture.md": architecture_page(docs / "architecture.md"),
     }
     for table in machines():
         pages[docs / "machines" / f"{_slug(table)}.md"] = machine_page(table)
@@ -155,6 +162,36 @@ def source_of(module: str) -> str:
     """The path of a module of ours, relative to the root, whether or not it is there."""
     stem = "src/" + module.replace(".", "/")
     return stem if (ROOT / stem).is_dir() else f"{stem}.py"
+
+
+# -- docs/architecture.md ------------------------------------------------------------------------
+
+
+def architecture_page(path: Path) -> str:
+    """The page as it stands, with the map between its two marks made anew."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(MAP_BEGIN)
+    _, _, after = rest.partition(MAP_END)
+    return f"{before}{MAP_BEGIN}\n{module_map()}{MAP_END}{after}"
+
+
+def module_map() -> str:
+    """Every module with the first sentence of its docstring, package by package."""
+    lines: list[str] = []
+    for package in PACKAGES:
+        folder = ROOT / "src/barnabas" / package
+        lines += [f"### {package}\n", f"{_first_sentence(folder / '__init__.py')}\n"]
+        for path in sorted(folder.rglob("*.py")):
+            is_listed = path.name != "__init__.py" and not UNMAPPED & set(path.parts)
+            if is_listed:
+                name = path.relative_to(folder).with_suffix("")
+                lines.append(f"- `{name}`: {_first_sentence(path)}")
+        lines.append("")
+    return "\n".join([*lines, ""])
+
+
+def _first_sentence(path: Path) -> str:
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return text.splitlines()[0]
 
 
 # -- docs/machines -------------------------------------------------------------------------------

@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.leader_hints import leader_hint
 from barnabas.broker.metadata_cache import Node
 from barnabas.broker.purgatory import PendingProduce
-from barnabas.formats.wire.generated.produce import (
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    ProduceResponse,
-)
+from barnabas.formats.wire.generated.produce import LeaderIdAndEpoch, NodeEndpoint
 from barnabas.model.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
 FIRST_VERSION_WITH_LEADERS: Final = 10
-_NONE: Final = int(ErrorCode.NONE)
 _NOT_LEADER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
@@ -26,21 +21,13 @@ def finish_produce(broker: Broker, produce: PendingProduce, now_ms: int) -> None
     """Send the answer; without acks an error can only be told by closing the connection."""
     request = produce.request
     if produce.acks != 0:
-        if request.api_version >= FIRST_VERSION_WITH_LEADERS:
+        if produce.has_error and request.api_version >= FIRST_VERSION_WITH_LEADERS:
             _tell_leaders(broker, produce)
         broker.answer(request, produce.response)
-    elif _has_error(produce.response):
+    elif produce.has_error:
         broker.refuse(request.connection, "a produce with acks=0 failed", now_ms)
     else:
         broker.answer_nothing(request)
-
-
-def _has_error(response: ProduceResponse) -> bool:
-    for topic in response.responses:
-        for partition in topic.partition_responses:
-            if partition.error_code != _NONE:
-                return True
-    return False
 
 
 def _tell_leaders(broker: Broker, produce: PendingProduce) -> None:

@@ -38,6 +38,7 @@ class PendingProduce:
     __slots__ = (
         "acks",
         "deadline",
+        "has_error",
         "request",
         "response",
         "timeout_ms",
@@ -52,6 +53,8 @@ class PendingProduce:
         self.response = response
         self.acks: int = acks
         self.timeout_ms: int = timeout_ms
+        self.has_error: bool = False
+        """Whether some part of the answer is an error, which may have to be explained."""
         self.waiting_count: int = 1
         """Partitions whose part of the answer is open, and one for the handler while it is at
         work; it is answered when none is left."""
@@ -201,6 +204,7 @@ class Purgatory:
         """One partition's part of an answer is final; the answer leaves with its last part."""
         if error != _NONE:
             answer.error_code = error
+            produce.has_error = True
         produce.waiting_count -= 1
         if produce.waiting_count == 0:
             if produce.deadline is not None:

@@ -13,6 +13,7 @@ from barnabas.broker.metadata_cache import CachedTopic
 from barnabas.broker.partition import Partition
 from barnabas.broker.produce_answers import finish_produce
 from barnabas.broker.purgatory import WHEN_WRITTEN, PendingProduce
+from barnabas.broker.replicas import Replicas
 from barnabas.core.administration.topic_names import INTERNAL_TOPICS
 from barnabas.formats.batches.admission import (
     AdmittedBatch,
@@ -62,14 +63,16 @@ def handle(broker: Broker, request: Request, body: ProduceRequest, now_ms: int) 
     pending = PendingProduce(
         request, ProduceResponse(responses=responses), body.acks, body.timeout_ms
     )
-    wall_ms = broker.wall_clock.epoch_ms()
-    intake = _Intake(broker, pending, body.transactional_id, wall_ms, now_ms)
+    intake = _Intake(broker.replicas, pending, body.transactional_id, now_ms)
     for topic_data in body.topic_data:
         topic = topic_data.name
         intake.begin_topic(topic)
         answers: list[PartitionProduceResponse] = []
         for data in topic_data.partition_data:
-            answers.append(intake.take(data.index, data.records))
+            answer = intake.take(data.index, data.records)
+            if answer.error_code != _NONE:
+                pending.has_error = True
+            answers.append(answer)
         responses.append(TopicProduceResponse(name=topic, partition_responses=answers))
     pending.waiting_count -= 1
     if pending.waiting_count == 0:
@@ -81,11 +84,11 @@ class _Intake:
 
     __slots__ = (
         "_acks",
-        "_broker",
         "_hosted",
         "_known",
         "_now_ms",
         "_pending",
+        "_replicas",
         "_topic",
         "_transactional_id",
         "_version",
@@ -94,18 +97,17 @@ class _Intake:
 
     def __init__(
         self,
-        broker: Broker,
+        replicas: Replicas,
         pending: PendingProduce,
         transactional_id: str | None,
-        wall_ms: int,
         now_ms: int,
     ) -> None:
-        self._broker = broker
+        self._replicas = replicas
         self._pending = pending
         self._acks: int = pending.acks
         self._version: int = pending.request.api_version
         self._transactional_id = transactional_id
-        self._wall_ms: int = wall_ms
+        self._wall_ms: int = replicas.wall_clock.epoch_ms()
         self._now_ms: int = now_ms
         self._topic = ""
         self._known: CachedTopic | None = None
@@ -114,8 +116,8 @@ class _Intake:
     def begin_topic(self, topic: str) -> None:
         """The partitions that follow are of this topic."""
         self._topic = topic
-        self._known = self._broker.metadata_cache.topic(topic)
-        self._hosted = self._broker.replicas.of_topic(topic)
+        self._known = self._replicas.metadata_cache.topic(topic)
+        self._hosted = self._replicas.of_topic(topic)
 
     def take(self, index: int, records: object) -> PartitionProduceResponse:
         """Stage one partition's batch, or say why not; Kafka's order of checks."""
@@ -166,7 +168,7 @@ class _Intake:
         if not self._may_write():
             return _refused(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
         if partition is None:
-            return _refused(index, self._broker.replicas.absence(self._topic, index))
+            return _refused(index, self._replicas.absence(self._topic, index))
         if partition.is_offline:
             return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
         return _refused(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -188,7 +190,7 @@ class _Intake:
         header = admitted.header
         start = admitted.start
         index = partition.index
-        replicas = self._broker.replicas
+        replicas = self._replicas
         try:
             result = log.append_as_leader(
                 admitted.data,

@@ -21,6 +21,9 @@ WORKERS_MAX = 3
 FILE_MODE = 0o644
 DIRECTORY_MODE = 0o755
 
+HELD_BY_THIS_PROCESS: set[str] = set()
+"""Locked paths, whichever `RealDisk` has them: a record lock keeps out other processes alone."""
+
 _FLOCK = struct.Struct("hhqqi")
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
@@ -287,7 +290,7 @@ class RealDisk:
         file is closed, so the paths this process holds are remembered by their real name.
         """
         real_path = os.path.realpath(path)
-        if real_path in self._locks:
+        if real_path in HELD_BY_THIS_PROCESS:
             raise LogDirectoryRefused(f"{path} is already locked by this process ({os.getpid()})")
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
@@ -302,9 +305,12 @@ class RealDisk:
                 raise LogDirectoryRefused(f"{path} is already locked by {holder}") from error
             raise to_disk_error(path, error) from error
         self._locks[real_path] = descriptor
+        HELD_BY_THIS_PROCESS.add(real_path)
 
     def unlock(self, path: str) -> None:
-        descriptor = self._locks.pop(os.path.realpath(path))
+        real_path = os.path.realpath(path)
+        descriptor = self._locks.pop(real_path)
+        HELD_BY_THIS_PROCESS.discard(real_path)
         try:
             os.unlink(path)
         except FileNotFoundError:

@@ -1,0 +1,98 @@
+"""The same story on files and in memory leaves the same bytes behind."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from barnabas.model.config import TopicConfig
+from barnabas.model.ids import TopicPartition
+from barnabas.node.real_disk import RealDisk
+from barnabas.storage.disk import Disk, DiskJob
+from tests.worlds.log_world import LogWorld, append, batch_of, produce, read_all
+from tests.worlds.memory_disk import MemoryDisk
+
+FIRST = TopicPartition("first", 0)
+SECOND = TopicPartition("second", 1)
+TOPIC = TopicConfig(
+    segment_bytes=2000, index_interval_bytes=150, retention_bytes=6000, file_delete_delay_ms=500
+)
+
+
+def tell(disk: Disk, pump: Callable[[], object], root: str) -> list[object]:
+    """Everything that can happen to logs; what was seen on the way."""
+    world = LogWorld(disk, pump, log_dirs=(f"{root}/a", f"{root}/b"), topic=TOPIC)
+    seen: list[object] = []
+
+    def look() -> None:
+        for log in sorted(world.manager.logs(), key=lambda log: log.topic_partition):
+            seen.append((log.topic_partition, log.log_start_offset, log.high_watermark))
+            seen.append((read_all(log), log.leader_epochs.entries(), log.recovery_point))
+            seen.append(log.producers.to_snapshot())
+
+    world.start()
+    for number in range(60):
+        batch = batch_of(
+            b"%d" % number * (number % 50),
+            timestamp=world.wall_ms + number,
+            producer_id=number % 3,
+            producer_epoch=0,
+            base_sequence=number // 3,
+        )
+        append(world.log(FIRST), batch, leader_epoch=number // 25)
+        produce(world.log(SECOND), b"x" * 40_000 if number == 7 else b"y", timestamp=world.wall_ms)
+        if number % 9 == 0:
+            world.log(FIRST).write_out()
+            world.settle()
+    look()
+    world.log(FIRST).truncate_to(37, world.wall_ms)
+    world.log(SECOND).set_high_watermark(40)
+    world.log(SECOND).delete_records_before(33)
+    world.advance(400_000)
+    look()
+    world.stop()
+    disk.remove_file(f"{root}/a/.kafka_cleanshutdown")
+    disk.remove_file(f"{root}/a/recovery-point-offset-checkpoint")
+    world.start()
+    seen.append([(one.base_offset, one.complaint) for one in world.recovered])
+    look()
+    world.log(SECOND).truncate_fully_and_start_at(500, world.wall_ms)
+    produce(world.log(SECOND), b"z", leader_epoch=9)
+    world.manager.retire([FIRST], world.now_ms)
+    produce(world.log(FIRST), b"again", leader_epoch=9)
+    world.advance(100_000)
+    look()
+    world.stop()
+    return seen
+
+
+def files_below(root: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()
+    }
+
+
+def test_files_and_memory_agree(tmp_path: Path) -> None:
+    done: list[DiskJob] = []
+    real = RealDisk(done.append)
+
+    def pump() -> None:
+        # Jobs come back in the order they were handed over, as they do in memory.
+        real.finish_jobs()
+        real.stop()
+        for job in sorted(done, key=handed_over.index):
+            job.done(job)
+        done.clear()
+        handed_over.clear()
+
+    handed_over: list[DiskJob] = []
+    run = real.run
+
+    def run_in_order(job: DiskJob) -> None:
+        handed_over.append(job)
+        run(job)
+
+    real.run = run_in_order  # type: ignore[method-assign]
+    memory = MemoryDisk()
+    seen = tell(real, pump, str(tmp_path / "logs"))
+    assert seen == tell(memory, memory.run_jobs, "/logs")
+    assert files_below(tmp_path / "logs") == memory.snapshot("/logs")
+    assert len(memory.snapshot("/logs")) > 20

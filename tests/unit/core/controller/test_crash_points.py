@@ -156,7 +156,7 @@ def test_an_answer_that_was_lost_is_looked_up(lost: int):
 
 @pytest.mark.parametrize("lost", range(7))
 def test_a_write_that_was_lost_is_made_again(lost: int):
-    """The link is cut before one write of a creation arrives: the creation is whole all the same."""
+    """The link is cut before one write of a creation arrives: it is made whole all the same."""
 
     class CutCluster(Cluster):
         commits = -100

@@ -58,6 +58,8 @@ class EntryFile:
         zero = bytes(size)
         if high == 0 or disk.read(file, (high - 1) * size, size) != zero:
             return high
+        if high == 1 and size == TIME_ENTRY_SIZE:
+            return high  # A first record of timestamp 0, and nothing allocated ahead.
         low = 0
         while low < high:
             middle = (low + high) // 2

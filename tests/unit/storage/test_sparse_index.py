@@ -125,3 +125,14 @@ def test_an_index_is_full_at_its_size_and_a_time_index_keeps_one_place() -> None
     assert not index.is_full
     index.append(BASE + 20, 20)
     assert index.is_full
+
+
+def test_a_first_record_of_timestamp_zero_is_an_entry() -> None:
+    opened = files()
+    index = TimeIndex(opened, PATH, BASE, 1 << 20)
+    index.append(0, BASE)
+    index.entries.trim()
+    again = TimeIndex(opened, PATH, BASE, 1 << 20)
+    assert again.last() == (0, BASE)
+    opened.disk.write_file(PATH, bytes(12 * 50))
+    assert TimeIndex(opened, PATH, BASE, 1 << 20).last() == (-1, BASE)

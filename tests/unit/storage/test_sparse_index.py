@@ -134,5 +134,6 @@ def test_a_first_record_of_timestamp_zero_is_an_entry() -> None:
     index.entries.trim()
     again = TimeIndex(opened, PATH, BASE, 1 << 20)
     assert again.last() == (0, BASE)
-    opened.disk.write_file(PATH, bytes(12 * 50))
-    assert TimeIndex(opened, PATH, BASE, 1 << 20).last() == (-1, BASE)
+    ahead = files()
+    ahead.disk.write_file(PATH, bytes(12 * 50))
+    assert TimeIndex(ahead, PATH, BASE, 1 << 20).last() == (-1, BASE)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.partition import Partition, PartitionState
+from barnabas.core.administration.topic_names import is_valid_topic_name
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import DiskError
 from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
@@ -49,8 +50,11 @@ class RoleChange:
         """Partitions that have no log yet; what is left of them is made in later turns."""
 
     def begin(self, now_ms: int) -> None:
-        """Judge every partition, then fetch what the changes need."""
-        for told in self._told:
+        """Judge every partition, then fetch what the changes need.
+
+        One that is named twice is taken as it was named last.
+        """
+        for told in {told.topic_partition: told for told in self._told}.values():
             self._judge(told)
         self._logless = [entry for entry in self._leaders + self._followers if entry[0].log is None]
         topics = [partition.topic for partition, _ in self._logless]
@@ -60,6 +64,10 @@ class RoleChange:
 
     def _judge(self, told: ToldPartition) -> None:
         key, state = told.topic_partition, told.state
+        if key.partition < 0 or not is_valid_topic_name(key.topic):
+            # It would be the name of a directory, and lead out of the log directory.
+            self.errors[key] = ErrorCode.INVALID_TOPIC_EXCEPTION
+            return
         replicas = self._broker.replicas
         partition = replicas.find(key.topic, key.partition)
         if partition is not None and partition.is_offline:
@@ -72,7 +80,7 @@ class RoleChange:
         known_epoch = -1 if partition is None else partition.leader_epoch
         if state.leader_epoch < known_epoch:
             self.errors[key] = ErrorCode.STALE_CONTROLLER_EPOCH
-        elif partition is not None and state.leader_epoch == known_epoch:
+        elif state.leader_epoch == known_epoch:
             self.errors[key] = self._judge_known_epoch(partition, told)
         elif self._broker.broker_id not in state.replicas:
             self.errors[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -87,8 +95,11 @@ class RoleChange:
         log = self._broker.logs.log(key)
         return NO_TOPIC_ID if log is None else log.topic_id
 
-    def _judge_known_epoch(self, partition: Partition, told: ToldPartition) -> ErrorCode:
+    def _judge_known_epoch(self, partition: Partition | None, told: ToldPartition) -> ErrorCode:
         """Nothing but a topic id may be new in an epoch that is known (L9)."""
+        if partition is None:
+            # The epoch before the first one: no controller has written it.
+            return ErrorCode.STALE_CONTROLLER_EPOCH
         is_followed = told.state.leader != self._broker.broker_id
         known_id = partition.topic_id
         if told.topic_id != NO_TOPIC_ID and known_id == NO_TOPIC_ID:

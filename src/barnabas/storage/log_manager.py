@@ -258,11 +258,14 @@ class LogManager:
 
     def _fewest_logs_first(self) -> list[LogDirectory]:
         """The online directories; among equals the order of `log.dirs` decides."""
+        online = self.directories.online()
+        if len(online) == 1:
+            return online
         counts: dict[str, int] = {}
         for log in self._logs.values():
             path = log.log_directory
             counts[path] = counts.get(path, 0) + 1
-        return sorted(self.directories.online(), key=lambda one: counts.get(one.path, 0))
+        return sorted(online, key=lambda one: counts.get(one.path, 0))
 
     def retire(
         self, topic_partitions: Sequence[TopicPartition], now_ms: int, *, is_stray: bool = False

@@ -13,7 +13,7 @@ from barnabas.core.administration.refusals import Refused
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import BrokerId
 
-PARTITIONS_PER_REQUEST_MAX = 100_000
+PARTITIONS_PER_REQUEST_MAX = 10_000
 """More at once is a mistake: the assignment would not fit into a znode."""
 
 

@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 
 from barnabas import __version__
-from barnabas.node.output import EXIT_OK, EXIT_USAGE, ProgramError, report, say
+from barnabas.node.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, ProgramError, report, say
 
 PROGRAMS = {
     "up": ("barnabas.node.up", "a broker to try things on, ready in a moment"),
@@ -27,7 +27,11 @@ def main() -> int:
         return _refuse(arguments[0])
     # Nothing that an import makes is garbage; a program that goes on collects again once it serves.
     gc.disable()
-    return int(import_module(program[0]).main(arguments[1:]))
+    try:
+        return int(import_module(program[0]).main(arguments[1:]))
+    except KeyboardInterrupt:
+        # Before the program took signals into its own hands.
+        return EXIT_INTERRUPTED
 
 
 def print_programs() -> None:

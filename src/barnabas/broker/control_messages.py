@@ -1,4 +1,4 @@
-"""Control requests from the controller's values to Kafka's messages, and their answers back."""
+"""What this controller sends, from values to Kafka's messages, and the answers back to values."""
 
 from __future__ import annotations
 

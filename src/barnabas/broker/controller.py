@@ -1,4 +1,4 @@
-"""Who is the controller, and, while it is this broker, the hands of core's Controller.
+"""Elects the controller; while it is this one, feeds it watches and answers as events.
 
 Elections go through the store: the ephemeral /controller and the next /controller_epoch in one
 multi (N1). The winner's Controller gets one event after the other; what it wants of the store is

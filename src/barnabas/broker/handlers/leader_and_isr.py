@@ -1,4 +1,4 @@
-"""LeaderAndIsr: the controller names the leader of each replica here; every version's shape."""
+"""LeaderAndIsr: who leads the replicas that are here; every version's shape on the wire."""
 
 from __future__ import annotations
 

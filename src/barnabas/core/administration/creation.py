@@ -1,4 +1,4 @@
-"""What CreateTopics may create, and with which replicas and settings (C7, C10-C12)."""
+"""What CreateTopics may create: replicas, settings, the defaults of what was not asked (C7, C10)."""
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence

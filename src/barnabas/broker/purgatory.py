@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.deadlines import Deadline, Deadlines
+from barnabas.broker.router import Router
 from barnabas.formats.wire.generated.produce import PartitionProduceResponse, ProduceResponse
 from barnabas.model.error_codes import ErrorCode
 
@@ -180,12 +181,14 @@ Answer = Callable[[PendingProduce, int], None]
 class Purgatory:
     """All that waits in one broker.
 
-    Answers leave by `answer_produce`; fetches answer themselves.
+    A produce that went well is answered through the router, any other one by `finish_produce`;
+    fetches answer themselves.
     """
 
-    def __init__(self, deadlines: Deadlines, answer_produce: Answer) -> None:
+    def __init__(self, deadlines: Deadlines, router: Router, finish_produce: Answer) -> None:
         self._deadlines = deadlines
-        self._answer_produce = answer_produce
+        self._router = router
+        self._finish_produce = finish_produce
         self._parked_produces: dict[PendingProduce, None] = {}
         self._parked_fetches: dict[ParkedFetchEntry, None] = {}
         self._by_connection: dict[Connection, dict[ParkedFetchEntry, None]] = {}
@@ -210,7 +213,10 @@ class Purgatory:
             if produce.deadline is not None:
                 produce.deadline.cancel()
                 del self._parked_produces[produce]
-            self._answer_produce(produce, now_ms)
+            if produce.has_error or produce.acks == 0:
+                self._finish_produce(produce, now_ms)
+            else:
+                self._router.answer(produce.request, produce.response)
 
     def park_produce(self, room: WaitingRoom, staged: StagedBatch, now_ms: int) -> None:
         """It is written here; wait for the followers until the produce's time is over."""

@@ -22,7 +22,6 @@ from barnabas.broker.purgatory import (
     Purgatory,
     StagedBatch,
 )
-from barnabas.broker.router import Router
 from barnabas.core.replication.leader import PartitionLeader
 from barnabas.model.epochs import INITIAL_CONTROLLER_EPOCH, ControllerEpoch
 from barnabas.model.error_codes import ErrorCode
@@ -52,7 +51,6 @@ class Replicas:
         self._broker = broker
         # What every produce asks for stands here as well: compiled code reads it without a detour.
         self.metadata_cache: MetadataCache = broker.metadata_cache
-        self.router: Router = broker.router
         self.wall_clock = broker.wall_clock
         self._by_topic: dict[str, dict[int, Partition]] = {}
         self._dirty: list[Partition] = []
@@ -60,7 +58,7 @@ class Replicas:
         """Parked fetches for which something moved in this turn."""
         self.controller_epoch: ControllerEpoch = INITIAL_CONTROLLER_EPOCH
         """The highest that a control request carried; an older controller is refused (L4)."""
-        self.purgatory = Purgatory(broker.deadlines, self._answer_produce)
+        self.purgatory = Purgatory(broker.deadlines, broker.router, self._finish_produce)
         self._offline_listeners: list[Callable[[Partition, int], None]] = []
 
     # -- what is here ------------------------------------------------------------------------
@@ -204,11 +202,8 @@ class Replicas:
         self._touched.update(room.at_log_end)
         self._touched.update(room.at_high_watermark)
 
-    def _answer_produce(self, produce: PendingProduce, now_ms: int) -> None:
-        if produce.acks != 0 and not produce.has_error:
-            self.router.answer(produce.request, produce.response)
-        else:
-            finish_produce(self._broker, produce, now_ms)
+    def _finish_produce(self, produce: PendingProduce, now_ms: int) -> None:
+        finish_produce(self._broker, produce, now_ms)
 
     def note_closed(self, connection: Connection) -> None:
         """A connection is gone: nothing waits for it any more."""

@@ -27,15 +27,32 @@ def connection(number: int = 1) -> Connection:
     return Connection(ConnectionId(number), "PLAINTEXT", "client", None)  # type: ignore[arg-type]
 
 
+class Noting:
+    """Stands for the router, which answers what went well."""
+
+    def __init__(self) -> None:
+        self.answered: list[ProduceResponse] = []
+
+    def answer(self, request: Request, response: ProduceResponse) -> None:
+        self.answered.append(response)
+
+
 class Producing:
     """A purgatory and the produce answers that left it."""
 
     def __init__(self) -> None:
         self.deadlines = Deadlines()
-        self.answered: list[tuple[PendingProduce, int]] = []
+        self._router = Noting()
         self.purgatory = Purgatory(
-            self.deadlines, lambda produce, now_ms: self.answered.append((produce, now_ms))
+            self.deadlines,
+            self._router,  # type: ignore[arg-type]
+            lambda produce, now_ms: self._router.answered.append(produce.response),
         )
+
+    @property
+    def answered(self) -> list[ProduceResponse]:
+        """What left, well or not, in order."""
+        return self._router.answered
 
     def produce(self, *required: tuple[WaitingRoom, int], timeout_ms: int = 100) -> PendingProduce:
         """Take a batch per room and write it; what waits for followers is parked at 0 ms."""
@@ -68,7 +85,7 @@ def errors(pending: PendingProduce) -> list[int]:
 def test_a_write_alone_is_enough_without_acks_from_all() -> None:
     world = Producing()
     pending = world.produce((WaitingRoom(), WHEN_WRITTEN))
-    assert world.answered == [(pending, 0)]
+    assert world.answered == [pending.response]
     assert world.deadlines.next_ms() is None
 
 
@@ -78,9 +95,9 @@ def test_an_advance_touches_only_what_it_releases() -> None:
     first, second = world.produce((room, 10)), world.produce((room, 20))
     assert world.advance(room, 9) == 0
     assert world.advance(room, 10) == 1
-    assert world.answered == [(first, 5)]
+    assert world.answered == [first.response]
     assert world.advance(room, 25) == 1
-    assert world.answered == [(first, 5), (second, 5)]
+    assert world.answered == [first.response, second.response]
     assert room.is_empty()
 
 
@@ -90,7 +107,7 @@ def test_the_answer_leaves_with_its_last_partition() -> None:
     world.advance(one, 5)
     assert world.answered == []
     world.advance(two, 7)
-    assert world.answered == [(pending, 5)]
+    assert world.answered == [pending.response]
     assert errors(pending) == [0, 0]
 
 
@@ -109,7 +126,7 @@ def test_time_is_over_for_the_partitions_that_are_open() -> None:
     world.advance(one, 5)
     world.deadlines.run_due(100)
     assert errors(pending) == [0, ErrorCode.REQUEST_TIMED_OUT]
-    assert world.answered == [(pending, 100)]
+    assert world.answered == [pending.response]
     assert world.advance(two, 7) == 0
 
 
@@ -177,7 +194,7 @@ class Fetch:
 class Fetching:
     def __init__(self) -> None:
         self.deadlines = Deadlines()
-        self.purgatory = Purgatory(self.deadlines, lambda produce, now_ms: None)
+        self.purgatory = Purgatory(self.deadlines, Noting(), lambda produce, now_ms: None)  # type: ignore[arg-type]
 
     def park(self, fetch: Fetch, *rooms: FetchRoom, when_ms: int = 500) -> ParkedFetchEntry:
         entry = self.purgatory.park_fetch(fetch, list(rooms), when_ms)

@@ -86,6 +86,7 @@ class _Intake:
         "_acks",
         "_hosted",
         "_known",
+        "_may_write",
         "_now_ms",
         "_pending",
         "_replicas",
@@ -112,12 +113,17 @@ class _Intake:
         self._topic = ""
         self._known: CachedTopic | None = None
         self._hosted: dict[int, Partition] = _NOTHING_HOSTED
+        self._may_write = False
+        """Whether acks are ones that exist, and the topic is not one of the broker's own."""
 
     def begin_topic(self, topic: str) -> None:
         """The partitions that follow are of this topic."""
         self._topic = topic
         self._known = self._replicas.metadata_cache.topic(topic)
         self._hosted = self._replicas.of_topic(topic)
+        self._may_write = -1 <= self._acks <= 1 and (
+            topic not in INTERNAL_TOPICS or self._pending.request.client_id == ADMIN_CLIENT_ID
+        )
 
     def take(self, index: int, records: object) -> PartitionProduceResponse:
         """Stage one partition's batch, or say why not; Kafka's order of checks."""
@@ -131,9 +137,11 @@ class _Intake:
         if isinstance(produced, Rejection):
             return _rejected(index, produced, _UNKNOWN_OFFSET)
         partition = self._hosted.get(index)
-        if partition is None or partition.leader is None or not self._may_write():
+        if partition is None or not self._may_write:
             return self._refuse(index, partition)
         leader, log = partition.leader, partition.log
+        if leader is None:
+            return self._refuse(index, partition)
         if leader.is_under_min_isr and self._acks == ACKS_ALL:
             return _refused(index, ErrorCode.NOT_ENOUGH_REPLICAS, partition.log_start_offset)
         rules, wall_ms = partition.rules, self._wall_ms
@@ -153,19 +161,11 @@ class _Intake:
             return _taken(index, _UNKNOWN_OFFSET, -1, partition.log_start_offset)
         return self._append(partition, log, admitted)
 
-    def _may_write(self) -> bool:
-        """Whether acks are ones that exist, and the topic is not one of the broker's own."""
-        if not -1 <= self._acks <= 1:
-            return False
-        return (
-            self._topic not in INTERNAL_TOPICS or self._pending.request.client_id == ADMIN_CLIENT_ID
-        )
-
     def _refuse(self, index: int, partition: Partition | None) -> PartitionProduceResponse:
         """Why nobody may write here, the first reason first."""
         if not -1 <= self._acks <= 1:
             return _refused(index, ErrorCode.INVALID_REQUIRED_ACKS)
-        if not self._may_write():
+        if not self._may_write:
             return _refused(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
         if partition is None:
             return _refused(index, self._replicas.absence(self._topic, index))

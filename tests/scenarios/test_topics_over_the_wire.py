@@ -143,7 +143,7 @@ def test_two_topics_of_one_request_collide_like_any_others(world: ClusterWorld):
 
 def test_the_partitions_of_one_request_are_limited_together(world: ClusterWorld):
     body = CreateTopicsRequest(
-        topics=[CreatableTopic(name=n, num_partitions=60_000, replication_factor=1) for n in "ab"],
+        topics=[CreatableTopic(name=n, num_partitions=6_000, replication_factor=1) for n in "ab"],
         validate_only=True,
     )
     answer = world.ask(ApiKey.CREATE_TOPICS, 7, body)

@@ -22,8 +22,6 @@ class ConfigSource(IntEnum):
     """Who set a value; the numbers are Kafka's."""
 
     TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
 
@@ -67,8 +65,6 @@ def describe_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> list[D
     effective = TopicConfig.resolve(config, overrides)
     described: list[DescribedConfig] = []
     for name, key in TOPIC_KEYS.items():
-        if key.is_internal:
-            continue
         value: ConfigValue = getattr(effective, name.replace(".", "_"))
         text = None if key.is_sensitive else to_text(value)
         own = (ConfigSynonym(name, text, ConfigSource.TOPIC_CONFIG),) if name in overrides else ()

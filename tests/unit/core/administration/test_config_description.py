@@ -30,11 +30,17 @@ def broker(name: str, **settings: str) -> DescribedConfig:
     return next(one for one in describe_broker(config) if one.name == name)
 
 
+def test_sources_have_kafkas_numbers():
+    assert [(source.name, source.value) for source in ConfigSource] == [
+        ("TOPIC_CONFIG", 1),
+        ("STATIC_BROKER_CONFIG", 4),
+        ("DEFAULT_CONFIG", 5),
+    ]
+
+
 def test_every_key_is_described_once():
     described = describe_topic(BrokerConfig(), {})
-    assert [one.name for one in described] == [
-        name for name, key in TOPIC_KEYS.items() if not key.is_internal
-    ]
+    assert [one.name for one in described] == [name for name in TOPIC_KEYS]
     described = describe_broker(BrokerConfig())
     assert [one.name for one in described] == [
         name for name, key in BROKER_KEYS.items() if not key.is_internal

@@ -83,6 +83,7 @@ def test_brokers_that_nobody_knows_may_be_assigned():
     planned = plan(TopicWish("t", assignments=[(0, (1, 77)), (1, (77, 1))]))
     assert isinstance(planned, TopicPlan)
     assert planned.assigned == {0: (1, 77), 1: (77, 1)}
+    assert isinstance(plan(TopicWish("t", assignments=[(0, (0, 1))])), TopicPlan)
 
 
 @behaviour("C10")

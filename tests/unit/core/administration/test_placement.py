@@ -90,6 +90,11 @@ def test_numbers_that_cannot_be(partitions: int, replicas: int, error: ErrorCode
     assert refused.error is error
 
 
+def test_as_many_partitions_as_are_allowed():
+    assigned = assign_replicas(places(None), PARTITIONS_PER_REQUEST_MAX, 1, random.Random(0))
+    assert len(assigned) == PARTITIONS_PER_REQUEST_MAX
+
+
 def test_racks_for_some_brokers_only():
     refused = assign_replicas(places("a", None), 1, 1, random.Random(0))
     assert isinstance(refused, Refused)

@@ -146,6 +146,37 @@ class TestLeaderAndIsr:
         assert world.broker.fetchers.follower(T0) is None
         assert follower.state is FollowerState.STOPPED
 
+    @behaviour("F2", "L20")
+    def test_from_the_moment_it_follows_a_replica_refuses_produce_and_has_written_all(
+        self, world: OneBroker
+    ) -> None:
+        """A produce and the LeaderAndIsr behind it in one turn: nothing is appended after it."""
+        world.lead()
+        client = world.client(1)
+        first = client.send(ApiKey.PRODUCE, 11, produce_request("t", {0: batch([b"a"])}, acks=1))
+        lead = LeaderAndIsrRequest(
+            controller_epoch=1,
+            topic_states=[
+                LeaderAndIsrTopicState(
+                    topic_name="t",
+                    topic_id=ID,
+                    partition_states=[
+                        LeaderAndIsrPartitionState(
+                            leader=2, leader_epoch=1, isr=[2], replicas=[1, 2], partition_epoch=1
+                        )
+                    ],
+                )
+            ],
+        )
+        client.send(ApiKey.LEADER_AND_ISR, 7, lead)
+        last = client.send(ApiKey.PRODUCE, 11, produce_request("t", {0: batch([b"b"])}, acks=1))
+        world.run(10)
+        assert produced(client.answers[first]).error_code == ErrorCode.NONE
+        assert produced(client.answers[last]).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        log = world.broker.logs.log(T0)
+        assert log is not None
+        assert (log.log_end_offset, log.has_staged) == (1, False)
+
     @behaviour("L20")
     def test_a_broker_that_stops_follows_nobody_any_more(self, world: OneBroker) -> None:
         world.broker.is_stopping = True
@@ -165,7 +196,7 @@ class TestLeaderAndIsr:
         world.tell_leader(1, "t", ID, {0: plan(1, 2, (1, 3), (1, 3))})
         assert [f.broker_id for f in partition.leader.followers] == [3]
 
-    @behaviour("L5", "L13")
+    @behaviour("L5", "L13", "S3")
     def test_a_disk_that_refuses_a_log_is_a_storage_error_and_stays_one(
         self, world: OneBroker
     ) -> None:

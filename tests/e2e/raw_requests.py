@@ -67,6 +67,7 @@ def produce(
     return finished(PRODUCE, api_version, writer)
 
 
+# tidy: long because the fields of a request stand together in the order of the wire
 def fetch(
     api_version: int,
     places: Sequence[Place],

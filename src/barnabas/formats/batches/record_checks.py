@@ -124,6 +124,7 @@ def skip_headers(data: bytes, position: int, end: int) -> int:
     return position
 
 
+# tidy: long because each call in this loop costs every record of every batch
 def check_records(
     data: bytes,
     start: int,

@@ -1,4 +1,4 @@
-"""What CreateTopics may create: replicas, settings, the defaults of what was not asked (C7, C10)."""
+"""What CreateTopics may create: replicas, settings, defaults of what was not asked (C7, C10)."""
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence

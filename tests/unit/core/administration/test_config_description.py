@@ -40,7 +40,7 @@ def test_sources_have_kafkas_numbers():
 
 def test_every_key_is_described_once():
     described = describe_topic(BrokerConfig(), {})
-    assert [one.name for one in described] == [name for name in TOPIC_KEYS]
+    assert [one.name for one in described] == list(TOPIC_KEYS)
     described = describe_broker(BrokerConfig())
     assert [one.name for one in described] == [
         name for name, key in BROKER_KEYS.items() if not key.is_internal

@@ -1,8 +1,8 @@
 """One broker in this process: its sockets, disk, store and loop, from first to last turn."""
 
-import asyncio
 import contextlib
 import gc
+import os
 import random
 import resource
 import signal
@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from barnabas.broker.broker import Broker
 from barnabas.broker.broker_logs import OPEN_FILES_MAX
@@ -38,7 +37,9 @@ from barnabas.node import listeners
 from barnabas.node.clock import RealWallClock, monotonic_ms
 from barnabas.node.embedded_store import EmbeddedStore
 from barnabas.node.event_log import EventLog
-from barnabas.node.loop import NodeLoop, new_event_loop
+from barnabas.node.loop import NodeLoop
+from barnabas.node.loop_turns import VARIABLE as LOOP_TURNS_VARIABLE
+from barnabas.node.loop_turns import LoopTurns
 from barnabas.node.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -67,14 +68,13 @@ class BrokerProcess:
         raise_file_limit()
         bound = listeners.listen(config.listeners, config.socket_listen_backlog_size)
         self.config = with_real_addresses(config, [listener for listener, _ in bound])
-        self._loop = new_event_loop()
-        self._loop.set_exception_handler(self._on_bug)
-        self._node = NodeLoop(self._loop)
+        self._loop = NodeLoop()
         self._disk = RealDisk(self._on_disk_done)
         self._store = self._open_store()
         self._transport = SocketTransport(
-            self._loop,
-            self._node.touch,
+            self._loop.poller,
+            self._loop.timers,
+            self._loop.post,
             frame_bytes_max=config.socket_request_max_bytes,
             connections_max=min(config.max_connections, file_room()),
             connections_per_host_max=config.max_connections_per_ip,
@@ -91,8 +91,8 @@ class BrokerProcess:
             random.Random(random.SystemRandom().getrandbits(256)),
             monotonic_ms(),
         )
-        self._transport.broker = self._node.broker = self.broker
-        self._node.transport = self._transport
+        self._transport.broker = self._loop.broker = self.broker
+        self._loop.transport = self._transport
         self.broker.events.subscribe(EventLog(is_verbose=is_verbose).read)
         self.broker.events.subscribe(self._read)
         self._bound = bound
@@ -100,28 +100,32 @@ class BrokerProcess:
     def run(self) -> int:
         """Serve until a signal, or until the broker gives up."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.add_signal_handler(number, self._stop, number)
-        self._loop.call_soon(self._start)
+            self._loop.on_signal(number, self._stop)
+        self._loop.post(self._start)
+        turns_file = os.environ.get(LOOP_TURNS_VARIABLE)
+        turns = LoopTurns() if turns_file else None
         try:
-            self._loop.run_forever()
+            self._loop.run(turns)
+        except Exception as bug:
+            self._note_bug(bug)
         finally:
             self._transport.close_all()
             self._store.close()
             self._disk.stop()
             self._loop.close()
+        if turns is not None and turns_file:
+            turns.write(Path(turns_file))
         return self._exit_code
 
-    def _start(self) -> None:
-        self._node.touch()
-        self._transport.now_ms = now_ms = monotonic_ms()
+    def _start(self, now_ms: int) -> None:
         try:
             self.broker.start(now_ms)
         except BarnabasError as error:
             self._give_up(to_program_error(error))
             return
-        self._node.start_sweeping()
+        self._loop.start_sweeping()
 
-    def _stop(self, number: signal.Signals) -> None:
+    def _stop(self, number: int) -> None:
         """The first signal asks for a clean stop, the second does not wait for it."""
         if number == signal.SIGINT:
             self._exit_code = EXIT_INTERRUPTED
@@ -130,9 +134,7 @@ class BrokerProcess:
             return
         self._is_stopping = True
         self._transport.stop_listening()
-        self._node.touch()
-        self._transport.now_ms = now_ms = monotonic_ms()
-        self.broker.stop(now_ms)
+        self.broker.stop(self._transport.now_ms)
 
     def _read(self, event: Event, now_ms: int) -> None:
         match event:
@@ -158,15 +160,13 @@ class BrokerProcess:
         self._exit_code = error.exit_code
         self._loop.stop()
 
-    def _on_bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _note_bug(self, bug: Exception) -> None:
         """A bug outside of any request: nothing this process would still write can be trusted."""
-        bug = context.get("exception")
-        if isinstance(bug, BaseException):
-            traceback.print_exception(bug, file=sys.stderr)
+        traceback.print_exception(bug, file=sys.stderr)
         self._give_up(
             ProgramError(
                 "the broker stops: it met a bug of its own",
-                cause=str(bug or context.get("message", "")),
+                cause=str(bug),
                 fix="start it again: it recovers as after a power loss; and report the lines above",
                 see="bug",
             )
@@ -180,7 +180,7 @@ class BrokerProcess:
             directory.mkdir(parents=True, exist_ok=True)
             return EmbeddedStore.open(
                 directory,
-                post=self._loop.call_soon_threadsafe,
+                post=self._post,
                 on_event=self._on_store,
                 on_failed=self._on_store_failed,
                 epoch_ms=RealWallClock().epoch_ms,
@@ -188,18 +188,20 @@ class BrokerProcess:
         except (BarnabasError, OSError) as error:
             raise to_program_error(error) from None
 
+    def _post(self, callback: Callable[..., object], /, *arguments: object) -> None:
+        """The store's callbacks take no time."""
+        self._loop.post(lambda now_ms: callback(*arguments))
+
     def _on_store(self, event: StoreEvent) -> None:
-        self._node.touch()
-        self._transport.now_ms = now_ms = monotonic_ms()
-        self.broker.on_store(event, now_ms)
+        self.broker.on_store(event, self._transport.now_ms)
 
     def _on_store_failed(self, error: DiskError) -> None:
         self._give_up(to_program_error(error))
 
     def _on_disk_done(self, job: DiskJob) -> None:
-        # The broker may be gone by the time its last jobs are done.
-        with contextlib.suppress(RuntimeError):
-            self._node.post(partial(self._hand_over, job))
+        # The loop may be gone by the time the last jobs are done.
+        with contextlib.suppress(OSError):
+            self._loop.post(partial(self._hand_over, job))
 
     def _hand_over(self, job: DiskJob, now_ms: int) -> None:
         self.broker.on_disk_done(job, now_ms)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from barnabas.model.errors import DiskError
+from barnabas.node.poller import Pollable
 from barnabas.storage.disk import Buffer, FileSlice
 
 RECEIVE_BYTES = 256 * 1024
@@ -33,8 +34,8 @@ class TransferBuffers:
         self.slice = memoryview(bytearray(SLICE_BYTES))
 
 
-class FrameOwner(Protocol):
-    """Who gets the frames of a socket and learns of its end."""
+class FrameOwner(Pollable, Protocol):
+    """Who learns that a socket is ready, gets its frames and learns of its end."""
 
     def on_frame(self, data: bytes, start: int, end: int) -> None: ...
 
@@ -56,6 +57,7 @@ class FramedSocket:
         "fd",
         "frame_bytes_max",
         "frame_started_ms",
+        "is_blocked",
         "is_closing",
         "is_ended",
         "is_paused",
@@ -90,6 +92,8 @@ class FramedSocket:
         self._out_position = 0
         self.out_bytes = 0
         self.is_paused = False
+        self.is_blocked = False
+        """Whether the kernel takes no more, or is still connecting."""
         self.is_closing = False
         self.is_ended = False
         self.last_active_ms = 0

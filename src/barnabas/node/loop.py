@@ -1,93 +1,140 @@
-"""The loop of one broker process: turns, ticks, and what other threads hand back.
+"""The loop of one broker process: turns, ticks, and what signals and other threads hand over.
 
-A turn is everything that arrived together. Inputs go to the broker at once; `end_turn` runs once
-after them, so that a turn costs one write per partition and one send per connection.
+Hot: compiled by mypyc where a compiler is there, interpreted otherwise. A turn is everything that
+arrived together. Inputs go to the broker at once; `end_turn` runs once after them, so that a turn
+costs one write per partition and one send per connection.
 """
 
-import asyncio
+import signal
+import socket
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
+from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.ports import BrokerInputs
 from barnabas.node.clock import monotonic_ms
+from barnabas.node.loop_turns import LoopTurns
+from barnabas.node.poller import READABLE, Poller
 from barnabas.node.transport import SocketTransport
 
-SWEEP_SECONDS = 5.0
-
-
-def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop where it is installed, else the standard loop."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
+SWEEP_MS: Final = 5000
+WAKE_BYTES: Final = 4096
+WAIT_MS_MAX: Final = 3_600_000
+"""A deadline may lie further ahead than the system's poll can count."""
 
 
 class NodeLoop:
-    """Drives one broker on one event loop.
+    """Drives one broker; `broker` and `transport` are set once both exist.
 
-    `broker` and `transport` are set once both exist; `post` may be called from any thread.
+    `post` may be called from any thread, all else from the loop's own.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
+    def __init__(self) -> None:
+        self.poller = Poller()
+        self.timers = Deadlines()
+        """What node itself waits for; the broker has deadlines of its own."""
         self.broker: BrokerInputs
         self.transport: SocketTransport
-        self._is_touched = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = -1
-        self._posted: deque[Callable[[int], None]] = deque()
+        self._posted: deque[Callable[[int], object]] = deque()
+        self._is_woken = False
+        self._is_stopped = False
+        self._on_signal: dict[int, Callable[[int], None]] = {}
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_reader.setblocking(False)
+        self._wake_writer.setblocking(False)
+        self.poller.watch(self._wake_reader.fileno(), READABLE, self)
 
-    def touch(self) -> None:
-        """The broker was told something: the turn will be ended."""
-        if not self._is_touched:
-            self._is_touched = True
-            self.loop.call_soon(self._end_turn)
+    def run(self, turns: LoopTurns | None = None) -> None:
+        """Turn until `stop`; how long the turns take is noted in `turns`, if there is one."""
+        while not self._is_stopped:
+            happened = self.poller.wait(self._wait_ms())
+            if turns is None:
+                self._turn(happened)
+            else:
+                turns.begin()
+                self._turn(happened)
+                turns.end()
 
-    def _end_turn(self) -> None:
-        self._is_touched = False
-        now_ms = self.transport.now_ms
+    def stop(self) -> None:
+        """End `run` after this turn."""
+        self._is_stopped = True
+
+    def close(self) -> None:
+        """Give back what the loop itself has open; signals do again what they did before."""
+        signal.set_wakeup_fd(-1)
+        for number in self._on_signal:
+            signal.signal(number, signal.SIG_DFL)
+        self._wake_reader.close()
+        self._wake_writer.close()
+        self.poller.close()
+
+    # -- the turn ----------------------------------------------------------------------------
+
+    def _wait_ms(self) -> int:
+        """How long nothing has to be done unless something happens; -1 when nothing waits."""
+        if self._posted:
+            return 0
+        deadline_ms = self._next_deadline_ms()
+        if deadline_ms is None:
+            return -1
+        return min(max(0, deadline_ms - monotonic_ms()), WAIT_MS_MAX)
+
+    def _next_deadline_ms(self) -> int | None:
+        deadline_ms = self.broker.next_deadline_ms()
+        timer_ms = self.timers.next_ms()
+        if deadline_ms is None or (timer_ms is not None and timer_ms < deadline_ms):
+            return timer_ms
+        return deadline_ms
+
+    def _turn(self, happened: list[tuple[int, int]]) -> None:
+        self.transport.now_ms = now_ms = monotonic_ms()
+        self.poller.tell(happened)
+        # What is posted by what was posted waits for the next turn.
+        for _ in range(len(self._posted)):
+            self._posted.popleft()(now_ms)
+        deadline_ms = self._next_deadline_ms()
+        if deadline_ms is not None and deadline_ms <= now_ms:
+            self.timers.run_due(now_ms)
+            self.broker.tick(now_ms)
         self.broker.end_turn(now_ms)
         self.transport.flush()
-        self._set_timer()
 
-    def _set_timer(self) -> None:
-        """Ask for a tick; a timer that is early is left alone, since a spurious tick is cheap."""
-        deadline_ms = self.broker.next_deadline_ms()
-        if deadline_ms is None:
-            return
-        if self._timer is not None:
-            if self._timer_ms <= deadline_ms:
-                return
-            self._timer.cancel()
-        self._timer_ms = deadline_ms
-        delay_ms = max(0, deadline_ms - monotonic_ms())
-        self._timer = self.loop.call_later(delay_ms / 1000, self._tick)
+    # -- what comes from elsewhere -----------------------------------------------------------
 
-    def _tick(self) -> None:
-        self._timer = None
-        self.transport.now_ms = now_ms = monotonic_ms()
-        self.touch()
-        self.broker.tick(now_ms)
-
-    def post(self, call: Callable[[int], None]) -> None:
+    def post(self, call: Callable[[int], object]) -> None:
         """From any thread: run `call(now_ms)` on the loop, in the order of posting."""
         self._posted.append(call)
-        self.loop.call_soon_threadsafe(self._drain)
+        if not self._is_woken:
+            self._is_woken = True
+            self._wake_writer.send(b"\0")
 
-    def _drain(self) -> None:
-        if not self._posted:
+    def on_signal(self, number: int, call: Callable[[int], None]) -> None:
+        """Run `call(number)` on the loop when the signal comes."""
+        self._on_signal[number] = call
+        signal.set_wakeup_fd(self._wake_writer.fileno(), warn_on_full_buffer=False)
+        # Python writes the number to the wake-up socket; its own handler has nothing to do.
+        signal.signal(number, _ignore)
+
+    def on_ready(self, is_readable: bool, is_writable: bool) -> None:
+        """Somebody posted, or a signal came: a byte of zero, or the signal's number."""
+        try:
+            woken_by = self._wake_reader.recv(WAKE_BYTES)
+        except (BlockingIOError, InterruptedError):
             return
-        self.transport.now_ms = now_ms = monotonic_ms()
-        self.touch()
-        while self._posted:
-            self._posted.popleft()(now_ms)
+        self._is_woken = False
+        for number in woken_by:
+            if number in self._on_signal:
+                self._on_signal[number](number)
 
     def start_sweeping(self) -> None:
         """Look after idle and stuck connections from now on."""
-        self.loop.call_later(SWEEP_SECONDS, self._sweep)
+        self.timers.at(monotonic_ms() + SWEEP_MS, self._sweep)
 
-    def _sweep(self) -> None:
-        self.transport.sweep(monotonic_ms())
+    def _sweep(self, now_ms: int) -> None:
+        self.transport.sweep(now_ms)
         self.start_sweeping()
+
+
+def _ignore(number: int, frame: object) -> None:
+    """The handler of a signal that is told through the wake-up socket."""

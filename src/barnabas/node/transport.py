@@ -1,23 +1,30 @@
-"""The Transport port on real sockets: accepted connections and links to peers."""
+"""The Transport port on real sockets: accepted connections and links to peers.
 
-import asyncio
+Hot: compiled by mypyc where a compiler is there, interpreted otherwise.
+"""
+
 import errno
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from threading import Thread
+from typing import Final
 
+from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.ports import BrokerInputs, ConnectionId, LinkId
 from barnabas.node.clock import monotonic_ms
 from barnabas.node.framed_socket import FramedSocket, TransferBuffers
+from barnabas.node.poller import READABLE, WRITABLE, Poller
 from barnabas.storage.disk import Buffer, FileSlice
 
-ACCEPT_AGAIN_SECONDS = 0.1
-OUT_BYTES_PAUSE = 4 * 1024 * 1024
+ACCEPT_AGAIN_MS: Final = 100
+ACCEPTED_PER_TURN: Final = 64
+_NO_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+OUT_BYTES_PAUSE: Final = 4 * 1024 * 1024
 """No more requests are taken from a connection that leaves this much unread (memory, not files)."""
-FRAME_GRACE_MS = 60_000
-FRAME_BYTES_PER_MS_MIN = 64
+FRAME_GRACE_MS: Final = 60_000
+FRAME_BYTES_PER_MS_MIN: Final = 64
 """A frame may take a minute, and longer only if it arrives at 64 KB a second or faster."""
-RESPONSE_BYTES_MAX = 512 * 1024 * 1024
+RESPONSE_BYTES_MAX: Final = 512 * 1024 * 1024
 
 
 class _Accepted:
@@ -27,7 +34,7 @@ class _Accepted:
     the answers that its client leaves unread.
     """
 
-    __slots__ = ("connection", "is_held", "on_request", "peer_host", "socket", "transport")
+    __slots__ = ("broker", "connection", "is_held", "peer_host", "socket", "transport")
 
     def __init__(
         self, transport: "SocketTransport", connection: ConnectionId, peer_host: str
@@ -36,11 +43,18 @@ class _Accepted:
         self.connection = connection
         self.peer_host = peer_host
         self.is_held = False
-        self.on_request = transport.broker.on_request
+        self.broker: BrokerInputs = transport.broker
         self.socket: FramedSocket
 
+    def on_ready(self, is_readable: bool, is_writable: bool) -> None:
+        framed = self.socket
+        if is_readable:
+            framed.receive(self.transport.now_ms)
+        if is_writable:
+            self.transport.send_more(framed)
+
     def on_frame(self, data: bytes, start: int, end: int) -> None:
-        self.on_request(self.connection, data, start, end, self.transport.now_ms)
+        self.broker.on_request(self.connection, data, start, end, self.transport.now_ms)
 
     def on_refused(self, reason: str) -> None:
         self.transport.broker.on_frame_refused(self.connection, reason, self.transport.now_ms)
@@ -60,6 +74,18 @@ class _Peer:
         self.is_open = False
         self.socket: FramedSocket | None = None
 
+    def on_ready(self, is_readable: bool, is_writable: bool) -> None:
+        framed = self.socket
+        if framed is None:
+            return
+        if not self.is_open:
+            self.transport.note_connected(self, framed)
+            return
+        if is_readable:
+            framed.receive(self.transport.now_ms)
+        if is_writable:
+            self.transport.send_more(framed)
+
     def on_frame(self, data: bytes, start: int, end: int) -> None:
         frame = data if start == 0 and end == len(data) else data[start:end]
         self.transport.broker.on_response(self.link, frame, self.transport.now_ms)
@@ -72,16 +98,35 @@ class _Peer:
         self.transport.note_peer_ended(self, reason)
 
 
+class _Listening:
+    """A socket that is listened on, in the name of a listener."""
+
+    __slots__ = ("listener", "sock", "transport")
+
+    def __init__(self, transport: "SocketTransport", listener: str, sock: socket.socket) -> None:
+        self.transport = transport
+        self.listener = listener
+        self.sock = sock
+
+    def on_ready(self, is_readable: bool, is_writable: bool) -> None:
+        self.transport.accept(self)
+
+    def accept_again(self, now_ms: int) -> None:
+        self.transport.watch_listening(self)
+
+
 class SocketTransport:
     """Sockets of one broker on one loop; `broker` is set before the loop runs.
 
-    `touch` is called whenever the broker was told something, so that the turn gets its end.
+    The loop sets `now_ms` at the beginning of each turn and calls `flush` at its end; `post` runs
+    a call in a later turn, also from another thread.
     """
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
-        touch: Callable[[], None],
+        poller: Poller,
+        timers: Deadlines,
+        post: Callable[[Callable[[int], object]], None],
         *,
         frame_bytes_max: int,
         connections_max: int,
@@ -89,10 +134,11 @@ class SocketTransport:
         connections_by_host_max: Mapping[str, int],
         idle_ms_max: int,
     ) -> None:
-        self.loop = loop
         self.broker: BrokerInputs
-        self.touch = touch
-        self.now_ms = monotonic_ms()
+        self.now_ms: int = monotonic_ms()
+        self._poller = poller
+        self._timers = timers
+        self._post = post
         self._buffers = TransferBuffers()
         self._frame_bytes_max = frame_bytes_max
         self._connections_max = connections_max
@@ -104,9 +150,8 @@ class SocketTransport:
         self._accepted: dict[ConnectionId, _Accepted] = {}
         self._peers: dict[LinkId, _Peer] = {}
         self._dirty: list[FramedSocket] = []
-        self._blocked: dict[int, FramedSocket] = {}
         self._resumed: list[_Accepted] = []
-        self._listening: list[socket.socket] = []
+        self._listening: list[_Listening] = []
         self.turned_away = 0
         """Connections that were closed at once since there were too many."""
         self._turned_away_told = 0
@@ -116,33 +161,39 @@ class SocketTransport:
     def listen(self, listener: str, sock: socket.socket) -> None:
         """Accept on a listening socket in the name of a listener."""
         sock.setblocking(False)
-        self._listening.append(sock)
-        self.loop.add_reader(sock.fileno(), self._accept, listener, sock)
+        listening = _Listening(self, listener, sock)
+        self._listening.append(listening)
+        self.watch_listening(listening)
+
+    def watch_listening(self, listening: _Listening) -> None:
+        """Accept from now on, unless it was closed meanwhile."""
+        if listening in self._listening:
+            self._poller.watch(listening.sock.fileno(), READABLE, listening)
 
     def stop_listening(self) -> None:
         """Accept no more."""
-        for sock in self._listening:
-            self.loop.remove_reader(sock.fileno())
-            sock.close()
+        for listening in self._listening:
+            self._poller.forget(listening.sock.fileno())
+            listening.sock.close()
         self._listening.clear()
 
-    def _accept(self, listener: str, listening: socket.socket) -> None:
-        self.now_ms = monotonic_ms()
-        for _ in range(64):
+    def accept(self, listening: _Listening) -> None:
+        """Take in who waits in the kernel's queue, some at a time."""
+        for _ in range(ACCEPTED_PER_TURN):
             try:
-                sock, address = listening.accept()
+                sock, address = listening.sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as problem:
-                if problem.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                if problem.errno not in _NO_ROOM:
                     raise
                 # No file is free: leave the queue to the kernel and look again in a moment.
-                self.loop.remove_reader(listening.fileno())
-                self.loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again, listener, listening)
+                self._poller.forget(listening.sock.fileno())
+                self._timers.at(self.now_ms + ACCEPT_AGAIN_MS, listening.accept_again)
                 return
             host = str(address[0])
             if self._has_room(host):
-                self._take_in(listener, sock, host)
+                self._take_in(listening.listener, sock, host)
             else:
                 self.turned_away += 1
                 sock.close()
@@ -151,10 +202,6 @@ class SocketTransport:
         return len(self._accepted) < self._connections_max and self._by_host.get(
             host, 0
         ) < self._by_host_max.get(host, self._per_host_max)
-
-    def _accept_again(self, listener: str, listening: socket.socket) -> None:
-        if listening in self._listening:
-            self.loop.add_reader(listening.fileno(), self._accept, listener, listening)
 
     def _take_in(self, listener: str, sock: socket.socket, peer_host: str) -> None:
         connection = ConnectionId(self._next_connection)
@@ -165,28 +212,23 @@ class SocketTransport:
         self._accepted[connection] = accepted
         self._by_host[peer_host] = self._by_host.get(peer_host, 0) + 1
         self.broker.on_connection(connection, listener, peer_host, self.now_ms)
-        self.touch()
-        self.loop.add_reader(accepted.socket.fd, self._readable, accepted.socket)
+        self._watch(accepted.socket)
 
-    def _readable(self, framed: FramedSocket) -> None:
-        self.now_ms = now_ms = monotonic_ms()
-        self.touch()
-        framed.receive(now_ms)
+    def _watch(self, framed: FramedSocket) -> None:
+        """Have its owner told what the state of the socket asks for."""
+        events = 0 if framed.is_paused or framed.is_closing else READABLE
+        if framed.is_blocked:
+            events |= WRITABLE
+        self._poller.watch(framed.fd, events, framed.owner)
 
     def note_ended(self, accepted: _Accepted, reason: str) -> None:
         """An accepted connection is over, whoever ended it."""
-        self._forget(accepted.socket)
+        self._poller.forget(accepted.socket.fd)
         del self._accepted[accepted.connection]
         left = self._by_host.pop(accepted.peer_host) - 1
         if left:
             self._by_host[accepted.peer_host] = left
         self.broker.on_closed(accepted.connection, self.now_ms, reason)
-        self.touch()
-
-    def _forget(self, framed: FramedSocket) -> None:
-        self.loop.remove_reader(framed.fd)
-        if self._blocked.pop(framed.fd, None) is not None:
-            self.loop.remove_writer(framed.fd)
 
     # -- Transport ---------------------------------------------------------------------------
 
@@ -207,14 +249,14 @@ class SocketTransport:
 
     def _pause(self, framed: FramedSocket) -> None:
         framed.is_paused = True
-        self.loop.remove_reader(framed.fd)
+        self._watch(framed)
 
     def close(self, connection: ConnectionId) -> None:
         accepted = self._accepted.get(connection)
         if accepted is not None:
             accepted.socket.close_when_sent()
             # Whatever else it sends stays in the kernel: it may take a while to send the rest.
-            self.loop.remove_reader(accepted.socket.fd)
+            self._watch(accepted.socket)
             self._dirty.append(accepted.socket)
 
     def pause_reading(self, connection: ConnectionId) -> None:
@@ -233,57 +275,53 @@ class SocketTransport:
     def connect(self, link: LinkId, host: str, port: int) -> None:
         peer = _Peer(self, link)
         self._peers[link] = peer
-        self.loop.call_soon(self._start_connecting, peer, host, port)
+        # The broker hears of no failure while it still asks.
+        self._post(_Connect(self, peer, host, port))
 
-    def _start_connecting(self, peer: _Peer, host: str, port: int) -> None:
+    def start_connecting(self, peer: _Peer, host: str, port: int) -> None:
+        """Connect to an address at once, to a name when it was looked up."""
         if self._peers.get(peer.link) is not peer:
             return
         try:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             socket.inet_pton(family, host)
         except OSError:
-            task = self.loop.create_task(_first_address(self.loop, host, port))
-            task.add_done_callback(partial(self._resolved, peer, host, port))
+            # The system's resolver waits: a thread of its own, as rare as a link to a name.
+            look_up = _LookUp(self, peer, host, port, self._post)
+            Thread(target=look_up.run, name="look-up", daemon=True).start()
             return
         self._connect_to(peer, family, (host, port))
 
-    def _resolved(
-        self,
-        peer: _Peer,
-        host: str,
-        port: int,
-        look_up: "asyncio.Task[tuple[int, tuple[str, int]] | str]",
+    def note_found(
+        self, peer: _Peer, name: str, found: tuple[int, tuple[str, int]] | None, problem: str
     ) -> None:
-        found = look_up.result()
+        """A name was looked up, or it could not be."""
         if self._peers.get(peer.link) is not peer:
             return
-        if isinstance(found, str):
-            self.note_peer_ended(peer, f"cannot resolve {host}:{port}: {found}")
+        if found is None:
+            self.note_peer_ended(peer, f"cannot resolve {name}: {problem}")
         else:
             self._connect_to(peer, found[0], found[1])
 
     def _connect_to(self, peer: _Peer, family: int, address: tuple[str, int]) -> None:
         sock = socket.socket(family, socket.SOCK_STREAM)
-        peer.socket = FramedSocket(sock, peer, RESPONSE_BYTES_MAX, self._buffers)
+        framed = FramedSocket(sock, peer, RESPONSE_BYTES_MAX, self._buffers)
+        peer.socket = framed
         problem = sock.connect_ex(address)
         if problem not in (0, errno.EINPROGRESS):
-            peer.socket.end(errno.errorcode.get(problem, str(problem)))
+            framed.end(errno.errorcode.get(problem, str(problem)))
             return
-        self._blocked[peer.socket.fd] = peer.socket
-        self.loop.add_writer(peer.socket.fd, self._connected, peer)
+        framed.is_blocked = True
+        self._poller.watch(framed.fd, WRITABLE, peer)
 
-    def _connected(self, peer: _Peer) -> None:
-        self.now_ms = monotonic_ms()
-        framed = peer.socket
-        assert framed is not None
-        self._blocked.pop(framed.fd, None)
-        self.loop.remove_writer(framed.fd)
+    def note_connected(self, peer: _Peer, framed: FramedSocket) -> None:
+        """The kernel has connected a link, or has given up."""
         problem = framed.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        self.touch()
         if problem:
             framed.end(errno.errorcode.get(problem, str(problem)))
             return
-        self.loop.add_reader(framed.fd, self._readable, framed)
+        framed.is_blocked = False
+        self._watch(framed)
         peer.is_open = True
         self.broker.on_link_open(peer.link, self.now_ms)
 
@@ -303,10 +341,9 @@ class SocketTransport:
     def note_peer_ended(self, peer: _Peer, reason: str) -> None:
         """A link is over; the broker is told unless it was the one who closed it."""
         if peer.socket is not None:
-            self._forget(peer.socket)
+            self._poller.forget(peer.socket.fd)
         if self._peers.pop(peer.link, None) is not None:
             self.broker.on_link_closed(peer.link, reason, self.now_ms)
-            self.touch()
 
     @property
     def sockets(self) -> list[FramedSocket]:
@@ -319,24 +356,19 @@ class SocketTransport:
         """Send what the turn has made; hand over what waited for a resumed connection."""
         dirty, self._dirty = self._dirty, []
         for framed in dirty:
-            if framed.fd not in self._blocked:
-                self._flush_one(framed)
+            if not framed.is_blocked and not framed.flush(self.now_ms):
+                framed.is_blocked = True
+                self._watch(framed)
         if self._resumed:
             resumed, self._resumed = self._resumed, []
             for accepted in resumed:
                 self._resume(accepted)
 
-    def _flush_one(self, framed: FramedSocket) -> None:
-        if not framed.flush(self.now_ms):
-            self._blocked[framed.fd] = framed
-            self.loop.add_writer(framed.fd, self._writable, framed)
-
-    def _writable(self, framed: FramedSocket) -> None:
-        self.now_ms = monotonic_ms()
+    def send_more(self, framed: FramedSocket) -> None:
+        """A socket that was full takes more."""
         if framed.flush(self.now_ms) and not framed.is_ended:
-            del self._blocked[framed.fd]
-            self.loop.remove_writer(framed.fd)
-            self.touch()
+            framed.is_blocked = False
+            self._watch(framed)
 
     def _resume(self, accepted: _Accepted) -> None:
         framed = accepted.socket
@@ -345,9 +377,8 @@ class SocketTransport:
         if framed.out_bytes > OUT_BYTES_PAUSE:
             self._resumed.append(accepted)
             return
-        self.touch()
         framed.is_paused = False
-        self.loop.add_reader(framed.fd, self._readable, framed)
+        self._watch(framed)
         framed.resume(self.now_ms)
 
     def sweep(self, now_ms: int) -> None:
@@ -377,13 +408,50 @@ class SocketTransport:
             self.disconnect(peer.link)
 
 
-async def _first_address(
-    loop: asyncio.AbstractEventLoop, host: str, port: int
-) -> tuple[int, tuple[str, int]] | str:
-    """The first address found, or why there is none."""
-    try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as problem:
-        return problem.strerror or str(problem)
-    family, _, _, _, address = found[0]
-    return family, (str(address[0]), int(address[1]))
+class _Connect:
+    """A link that is asked for and not begun."""
+
+    __slots__ = ("_host", "_peer", "_port", "_transport")
+
+    def __init__(self, transport: SocketTransport, peer: _Peer, host: str, port: int) -> None:
+        self._transport = transport
+        self._peer = peer
+        self._host = host
+        self._port = port
+
+    def __call__(self, now_ms: int) -> None:
+        self._transport.start_connecting(self._peer, self._host, self._port)
+
+
+class _LookUp:
+    """The address of a peer's name: found on a thread, told on the loop."""
+
+    def __init__(
+        self,
+        transport: SocketTransport,
+        peer: _Peer,
+        host: str,
+        port: int,
+        post: Callable[[Callable[[int], object]], None],
+    ) -> None:
+        self._transport = transport
+        self._peer = peer
+        self._host = host
+        self._port = port
+        self._post = post
+        self._found: tuple[int, tuple[str, int]] | None = None
+        self._problem = ""
+
+    def run(self) -> None:
+        """Ask the system's resolver for the first address."""
+        try:
+            found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+            family, _, _, _, address = found[0]
+            self._found = (family, (str(address[0]), int(address[1])))
+        except OSError as problem:
+            self._problem = problem.strerror or str(problem)
+        self._post(self)
+
+    def __call__(self, now_ms: int) -> None:
+        name = f"{self._host}:{self._port}"
+        self._transport.note_found(self._peer, name, self._found, self._problem)

@@ -3,16 +3,16 @@
 Real sockets, a loop turned by hand, and times that are given.
 """
 
-import select
 import socket
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
+from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.ports import ConnectionId
 from barnabas.node.clock import monotonic_ms
+from barnabas.node.poller import Poller
 from barnabas.node.transport import (
     FRAME_BYTES_PER_MS_MIN,
     FRAME_GRACE_MS,
@@ -24,34 +24,6 @@ FRAME_BYTES_MAX = 100 * 1024 * 1024
 CONNECTIONS_MAX = 3
 IDLE_MS_MAX = 600_000
 LISTENER = "PLAINTEXT"
-
-
-class HandLoop:
-    """The few methods of an event loop that the transport uses; `turn` is one round of it."""
-
-    def __init__(self) -> None:
-        self.readers: dict[int, Callable[[], None]] = {}
-        self.writers: dict[int, Callable[[], None]] = {}
-
-    def add_reader(self, fd: int, call: Callable[..., None], *arguments: Any) -> None:
-        self.readers[fd] = lambda: call(*arguments)
-
-    def add_writer(self, fd: int, call: Callable[..., None], *arguments: Any) -> None:
-        self.writers[fd] = lambda: call(*arguments)
-
-    def remove_reader(self, fd: int) -> None:
-        self.readers.pop(fd, None)
-
-    def remove_writer(self, fd: int) -> None:
-        self.writers.pop(fd, None)
-
-    def turn(self) -> int:
-        """Call what is ready now; how many there were."""
-        readable, writable, _ = select.select(list(self.readers), list(self.writers), [], 0)
-        calls = [self.readers[fd] for fd in readable] + [self.writers[fd] for fd in writable]
-        for call in calls:
-            call()
-        return len(calls)
 
 
 class Inputs:
@@ -97,11 +69,12 @@ class World:
         by_host_max: Mapping[str, int] | None = None,
         idle_ms_max: int = IDLE_MS_MAX,
     ) -> None:
-        self.loop = HandLoop()
+        self.poller = Poller()
         self.broker = Inputs()
         self.transport = SocketTransport(
-            self.loop,  # type: ignore[arg-type]
-            lambda: None,
+            self.poller,
+            Deadlines(),
+            lambda call: None,
             frame_bytes_max=FRAME_BYTES_MAX,
             connections_max=CONNECTIONS_MAX,
             connections_per_host_max=per_host_max,
@@ -131,12 +104,17 @@ class World:
 
     def run(self) -> None:
         """Turns until nothing is ready, with what they made sent."""
-        while self.loop.turn():
+        happened = self.poller.wait(0)
+        while happened:
+            self.transport.now_ms = monotonic_ms()
+            self.poller.tell(happened)
             self.transport.flush()
+            happened = self.poller.wait(0)
         self.transport.flush()
 
     def close(self) -> None:
         self.transport.close_all()
+        self.poller.close()
         for client in self.clients:
             client.close()
 

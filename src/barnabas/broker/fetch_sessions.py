@@ -250,6 +250,7 @@ class FetchSessions:
         self._evictable_by_followers: list[_EvictionRank] = []
         self.partition_count = 0
         """Partitions remembered over all sessions."""
+        self.partitions_max: int = CACHED_PARTITIONS_MAX
         self.evictions = 0
 
     def __len__(self) -> int:
@@ -293,7 +294,7 @@ class FetchSessions:
             self._remove(session_id)
             return FetchContext(self, partitions)
         self._touch(session, now_ms)
-        if self.partition_count > CACHED_PARTITIONS_MAX:
+        if self.partition_count > self.partitions_max:
             self._remove(session_id)
             return self._refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.epoch = next_epoch(epoch)
@@ -317,7 +318,7 @@ class FetchSessions:
     ) -> int:
         """Remember what was asked and answered; NO_SESSION when there is no room for it."""
         size = len(answers)
-        if self.partition_count + size > CACHED_PARTITIONS_MAX:
+        if self.partition_count + size > self.partitions_max:
             return NO_SESSION
         if len(self._sessions) >= self._slots and not self._evict_for(
             context.is_from_follower, size, now_ms

@@ -186,6 +186,8 @@ class Purgatory:
     """
 
     def __init__(self, deadlines: Deadlines, router: Router, finish_produce: Answer) -> None:
+        self.parked_fetches_max: int = PARKED_FETCHES_MAX
+        self.parked_produces_max: int = PARKED_PRODUCES_MAX
         self._deadlines = deadlines
         self._router = router
         self._finish_produce = finish_produce
@@ -223,7 +225,7 @@ class Purgatory:
         required_offset, produce, answer = staged
         waiting = produce.waiting
         if waiting is None:
-            if produce.timeout_ms <= 0 or len(self._parked_produces) >= PARKED_PRODUCES_MAX:
+            if produce.timeout_ms <= 0 or len(self._parked_produces) >= self.parked_produces_max:
                 self.settle_answer(produce, answer, _TIMED_OUT, now_ms)
                 return
             waiting = produce.waiting = []
@@ -252,7 +254,7 @@ class Purgatory:
         self, fetch: ParkedFetch, rooms: list[FetchRoom], when_ms: int
     ) -> ParkedFetchEntry | None:
         """Wait in all rooms until one of them moves; None when too many wait already."""
-        if len(self._parked_fetches) >= PARKED_FETCHES_MAX:
+        if len(self._parked_fetches) >= self.parked_fetches_max:
             return None
         entry = ParkedFetchEntry(fetch)
         for room in rooms:

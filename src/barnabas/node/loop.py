@@ -75,17 +75,13 @@ class NodeLoop:
         """How long nothing has to be done unless something happens; -1 when nothing waits."""
         if self._posted:
             return 0
-        deadline_ms = self._next_deadline_ms()
-        if deadline_ms is None:
-            return -1
-        return min(max(0, deadline_ms - monotonic_ms()), WAIT_MS_MAX)
-
-    def _next_deadline_ms(self) -> int | None:
         deadline_ms = self.broker.next_deadline_ms()
         timer_ms = self.timers.next_ms()
         if deadline_ms is None or (timer_ms is not None and timer_ms < deadline_ms):
-            return timer_ms
-        return deadline_ms
+            deadline_ms = timer_ms
+        if deadline_ms is None:
+            return -1
+        return min(max(0, deadline_ms - monotonic_ms()), WAIT_MS_MAX)
 
     def _turn(self, happened: list[tuple[int, int]]) -> None:
         self.transport.now_ms = now_ms = monotonic_ms()
@@ -93,9 +89,11 @@ class NodeLoop:
         # What is posted by what was posted waits for the next turn.
         for _ in range(len(self._posted)):
             self._posted.popleft()(now_ms)
-        deadline_ms = self._next_deadline_ms()
-        if deadline_ms is not None and deadline_ms <= now_ms:
+        timer_ms = self.timers.next_ms()
+        if timer_ms is not None and timer_ms <= now_ms:
             self.timers.run_due(now_ms)
+        deadline_ms = self.broker.next_deadline_ms()
+        if deadline_ms is not None and deadline_ms <= now_ms:
             self.broker.tick(now_ms)
         self.broker.end_turn(now_ms)
         self.transport.flush()

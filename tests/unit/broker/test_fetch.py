@@ -4,8 +4,9 @@ import struct
 
 import pytest
 
+from barnabas.broker.connections import Connection
 from barnabas.broker.event_stream import RequestFailed
-from barnabas.broker.fetch_reads import PartitionReader
+from barnabas.broker.ports import ConnectionId
 from barnabas.formats.batches.compression import CompressionCodec
 from barnabas.formats.batches.old_magic import read_message_set
 from barnabas.formats.wire.api_keys import ApiKey
@@ -184,7 +185,7 @@ class TestWaiting:
             raise InvariantViolated("a bug")
 
         with monkeypatch.context() as patched:
-            patched.setattr(PartitionReader, "read", bug)
+            patched.setattr(world.host.disk, "read", bug)
             world.write(b"a")
             world.run(5)
         assert client.closed_reason
@@ -192,17 +193,25 @@ class TestWaiting:
         assert failed.story == "a bug"
         assert values_of(world.fetch()) == [b"a"]
 
-    @pytest.mark.interpreted
     def test_advances_of_other_partitions_do_not_touch_it(self, world: OneLeader) -> None:
-        client = world.client(1)
-        number = wait(world, client, 0)
-        reads: list[int] = []
-        log = world.log()
-        world.broker.replicas.purgatory.complete = lambda entries, now_ms: reads.append(1)  # type: ignore[method-assign]
+        class Waiting:
+            connection = Connection(ConnectionId(99), "PLAINTEXT", "client", world.broker.transport)
+            looked_at = 0
+
+            def try_complete(self, now_ms: int) -> bool:
+                self.looked_at += 1
+                return False
+
+            def expire(self, now_ms: int) -> None:
+                pass
+
+        fetch = Waiting()
+        room = world.partition(0).room.at_high_watermark
+        world.broker.replicas.purgatory.park_fetch(fetch, [room], world.now_ms + 10_000)
         world.write(b"x", index=1)
-        assert reads == []
-        assert number not in client.answers
-        assert log.log_end_offset == 0
+        assert fetch.looked_at == 0
+        world.write(b"x", index=0)
+        assert fetch.looked_at == 1
 
 
 class TestFences:

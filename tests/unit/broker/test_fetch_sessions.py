@@ -259,11 +259,9 @@ class TestEviction:
     def test_no_slots_means_no_sessions(self) -> None:
         assert Sessions(slots=0).open(asked("a")) == NO_SESSION
 
-    def test_the_partitions_of_all_sessions_are_bounded(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("barnabas.broker.fetch_sessions.CACHED_PARTITIONS_MAX", 2)
+    def test_the_partitions_of_all_sessions_are_bounded(self) -> None:
         client = Sessions()
+        client.sessions.partitions_max = 2
         session_id = client.open(asked("a"), asked("b"))
         assert client.open(asked("c")) == NO_SESSION
         context = client.begin(session_id, 1, asked("c"))

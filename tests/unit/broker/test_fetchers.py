@@ -12,6 +12,7 @@ from barnabas.formats.wire.generated.fetch import FetchRequest, FetchResponse
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import DiskLost
 from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
+from barnabas.storage.partition_log import PartitionLog
 from tests.behaviours import behaviour
 from tests.worlds.requests import batch, produce_request, produced
 from tests.worlds.virtual_world import VirtualWorld, plan
@@ -136,26 +137,22 @@ class Pair(VirtualWorld):
         return log.log_end_offset
 
 
-@pytest.mark.interpreted
 @behaviour("F7", "F10")
-def test_a_damaged_batch_delays_its_partition_and_stops_no_other() -> None:
+def test_a_damaged_batch_delays_its_partition_and_stops_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = Pair()
-    fetch_one = world.two.broker.replicas.find("t", 0)
-    assert fetch_one is not None
-    assert fetch_one.log is not None
-    log = fetch_one.log
-    append = log.append_as_follower
+    append = PartitionLog.append_as_follower
 
     class Damaged:
         is_on = True
 
-    def append_damaged(data: bytes, start: int, end: int, wall_ms: int) -> int:
-        if Damaged.is_on:
+    def append_damaged(log: PartitionLog, data: bytes, start: int, end: int, wall_ms: int) -> int:
+        if Damaged.is_on and log.topic_partition.partition == 0:
             data = data[: end - 1] + bytes([data[end - 1] ^ 1]) + data[end:]
-        return append(data, start, end, wall_ms)
+        return append(log, data, start, end, wall_ms)
 
-    proxy = _Proxy(log, append_damaged)
-    fetch_one.log = proxy  # type: ignore[assignment]
+    monkeypatch.setattr(PartitionLog, "append_as_follower", append_damaged)
     world.produce(0, b"a", acks=1)
     assert world.produce(1, b"b") == ErrorCode.NONE
     assert world.follower(0) is FollowerState.DELAYED
@@ -168,34 +165,23 @@ def test_a_damaged_batch_delays_its_partition_and_stops_no_other() -> None:
     assert world.end(2, 0) == 1
 
 
-class _Proxy:
-    """A log that appends in another way; all else is the log's."""
-
-    def __init__(self, log: object, append: object) -> None:
-        object.__setattr__(self, "_log", log)
-        object.__setattr__(self, "append_as_follower", append)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(object.__getattribute__(self, "_log"), name)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        setattr(object.__getattribute__(self, "_log"), name, value)
-
-
-@pytest.mark.interpreted
 @behaviour("F12")
-def test_a_disk_that_refuses_takes_the_replica_offline_and_the_broker_lives() -> None:
+def test_a_disk_that_refuses_takes_the_replica_offline_and_the_broker_lives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = Pair()
 
-    def fail(*_: object) -> None:
-        raise DiskLost("/logs/t-0", "broken")
+    append = PartitionLog.append_as_follower
+
+    def fail_first(log: PartitionLog, data: bytes, start: int, end: int, wall_ms: int) -> int:
+        if log.topic_partition.partition == 0:
+            raise DiskLost("/logs/t-0", "broken")
+        return append(log, data, start, end, wall_ms)
 
     world.run(100)
-    log = world.two.broker.logs.log(TopicPartition("t", 0))
-    assert log is not None
     replica = world.two.broker.replicas.find("t", 0)
     assert replica is not None
-    replica.log = _Proxy(log, fail)  # type: ignore[assignment]
+    monkeypatch.setattr(PartitionLog, "append_as_follower", fail_first)
     world.produce(0, b"a", acks=1)
     world.run(50)
     assert replica.is_offline

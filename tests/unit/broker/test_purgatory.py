@@ -1,7 +1,5 @@
 """Parked requests: released by what they wait for, by time, by a closed connection."""
 
-import pytest
-
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.ports import ConnectionId
@@ -166,10 +164,9 @@ def test_a_wait_is_settled_once() -> None:
     assert world.answered == []
 
 
-@pytest.mark.interpreted
-def test_too_many_parked_produces_are_not_parked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_parked_produces_are_not_parked() -> None:
     world, room = Producing(), WaitingRoom()
-    monkeypatch.setattr("barnabas.broker.purgatory.PARKED_PRODUCES_MAX", 1)
+    world.purgatory.parked_produces_max = 1
     world.produce((room, 10))
     assert errors(world.produce((room, 11))) == [ErrorCode.REQUEST_TIMED_OUT]
 
@@ -256,10 +253,9 @@ def test_a_fetch_that_left_is_not_looked_at_again() -> None:
     assert (fetch.looked_at, fetch.expired_ms) == (0, -1)
 
 
-@pytest.mark.interpreted
-def test_too_many_parked_fetches_are_not_parked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.broker.purgatory.PARKED_FETCHES_MAX", 1)
+def test_too_many_parked_fetches_are_not_parked() -> None:
     world, room = Fetching(), WaitingRoom()
+    world.purgatory.parked_fetches_max = 1
     world.park(Fetch(), room.at_log_end)
     assert world.purgatory.park_fetch(Fetch(), [room.at_log_end], 5) is None
 
@@ -273,10 +269,10 @@ def test_a_produce_is_not_answered_while_its_handler_is_at_work() -> None:
     assert world.answered == []
 
 
-@pytest.mark.interpreted
 def test_waits_of_one_offset_are_released_in_the_order_of_coming() -> None:
     room = WaitingRoom()
-    produce = PendingProduce(None, ProduceResponse(), -1, 1)  # type: ignore[arg-type]
+    request = Request(connection(), 0, 0, 9, 1, None, 10)
+    produce = PendingProduce(request, ProduceResponse(), -1, 1)
     waits = [PartitionWait(produce, PartitionProduceResponse(), room, 4) for _ in range(5)]
     for wait in waits:
         room.park(wait)

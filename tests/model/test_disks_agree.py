@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 from barnabas.model.config import TopicConfig
 from barnabas.model.ids import TopicPartition
@@ -70,6 +71,21 @@ def files_below(root: Path) -> dict[str, bytes]:
     }
 
 
+class Remembering:
+    """A disk that keeps the order in which jobs were handed over; all else is the disk's."""
+
+    def __init__(self, disk: RealDisk, handed_over: list[DiskJob]) -> None:
+        self._disk = disk
+        self._handed_over = handed_over
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._disk, name)
+
+    def run(self, job: DiskJob) -> None:
+        self._handed_over.append(job)
+        self._disk.run(job)
+
+
 def test_files_and_memory_agree(tmp_path: Path) -> None:
     done: list[DiskJob] = []
     real = RealDisk(done.append)
@@ -84,15 +100,8 @@ def test_files_and_memory_agree(tmp_path: Path) -> None:
         handed_over.clear()
 
     handed_over: list[DiskJob] = []
-    run = real.run
-
-    def run_in_order(job: DiskJob) -> None:
-        handed_over.append(job)
-        run(job)
-
-    real.run = run_in_order  # type: ignore[method-assign]
     memory = MemoryDisk()
-    seen = tell(real, pump, str(tmp_path / "logs"))
+    seen = tell(cast("Disk", Remembering(real, handed_over)), pump, str(tmp_path / "logs"))
     assert seen == tell(memory, memory.run_jobs, "/logs")
     assert files_below(tmp_path / "logs") == memory.snapshot("/logs")
     assert len(memory.snapshot("/logs")) > 20

@@ -17,6 +17,10 @@ from barnabas.model.errors import (
 from barnabas.storage.disk import Buffer, DiskJob, FileId, FileStatus
 
 
+NAME_BYTES_MAX = 255
+"""As on every file system that a log directory is likely to be on."""
+
+
 class Fault(Enum):
     """What becomes of the operation that was chosen to fail."""
 
@@ -322,14 +326,18 @@ class MemoryDisk:
         return data
 
     def write_file(self, path: str, data: bytes) -> None:
+        self.replace_file(path, data, is_synced=True)
+        self.sync_directory(path.rpartition("/")[0])
+
+    def replace_file(self, path: str, data: bytes, *, is_synced: bool) -> None:
         temporary = path + ".tmp"
         file = self.open(temporary, create=True)
         self.truncate(file, 0)
         self.append(file, (data,))
-        self.sync(file)
+        if is_synced:
+            self.sync(file)
         self.close(file)
         self.rename(temporary, path)
-        self.sync_directory(path.rpartition("/")[0])
 
     def exists(self, path: str) -> bool:
         self._check_alive(path)
@@ -510,7 +518,10 @@ def _make_durable(change: NameChange) -> None:
 
 @lru_cache(4096)
 def _names(path: str) -> tuple[str, ...]:
-    return tuple(name for name in path.split("/") if name)
+    names = tuple(name for name in path.split("/") if name)
+    if len(path) > NAME_BYTES_MAX and any(len(name) > NAME_BYTES_MAX for name in names):
+        raise DiskLost(path, "a name of it is too long")
+    return names
 
 
 def _some_of(data: bytes, synced: bytes, draw: random.Random) -> bytes:

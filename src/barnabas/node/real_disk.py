@@ -207,6 +207,10 @@ class RealDisk:
             raise to_disk_error(path, error) from error
 
     def write_file(self, path: str, data: bytes) -> None:
+        self.replace_file(path, data, is_synced=True)
+        self.sync_directory(os.path.dirname(path))
+
+    def replace_file(self, path: str, data: bytes, *, is_synced: bool) -> None:
         temporary = path + ".tmp"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
@@ -215,13 +219,13 @@ class RealDisk:
                 written = 0
                 while written < len(data):
                     written += os.write(descriptor, memoryview(data)[written:])
-                os.fsync(descriptor)
+                if is_synced:
+                    os.fsync(descriptor)
             finally:
                 os.close(descriptor)
             os.replace(temporary, path)
         except OSError as error:
             raise to_disk_error(path, error) from error
-        self.sync_directory(os.path.dirname(path))
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)

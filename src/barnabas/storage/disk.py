@@ -94,6 +94,11 @@ class Disk(Protocol):
         """Replace the whole file, durably: temporary file, sync, rename, sync of the directory."""
         ...
 
+    def replace_file(self, path: str, data: bytes, *, is_synced: bool) -> None:
+        """Replace the whole file by a rename, its bytes durable first or not; the name becomes
+        durable with its directory."""
+        ...
+
     def exists(self, path: str) -> bool: ...
 
     def status(self, path: str) -> FileStatus:

@@ -5,10 +5,10 @@ from functools import partial
 
 from barnabas.model.errors import DiskError, FileMissing
 from barnabas.storage.disk import Disk, DiskJob
-from barnabas.storage.flushing import FlushPlan, plan_flush
+from barnabas.storage.flushing import FlushPlan, carry_out_all, plan_flush
 from barnabas.storage.partition_log import PartitionLog
 
-LOGS_PER_JOB_MAX = 64
+LOGS_PER_JOB_MAX = 32
 
 OnFailed = Callable[[PartitionLog, DiskError], None]
 
@@ -65,7 +65,7 @@ class FlushQueue:
             self._hand_over(plans)
 
     def _hand_over(self, plans: list[FlushPlan]) -> None:
-        job = DiskJob("flush", partial(_carry_out, plans), self._settle)
+        job = DiskJob("flush", partial(carry_out_all, plans), self._settle)
         self._under_way[id(job)] = plans
         self._disk.run(job)
 
@@ -92,12 +92,3 @@ class FlushQueue:
         under_way, self._under_way = self._under_way, {}
         for plans in under_way.values():
             self._take_over(plans)
-
-
-def _carry_out(plans: list[FlushPlan]) -> None:
-    """Runs on whatever thread: one log's failure must not keep the others from being told."""
-    for plan in plans:
-        try:
-            plan.carry_out()
-        except DiskError as error:
-            plan.error = error

@@ -5,6 +5,7 @@ durable only when everything before it in the order is: the files of the log dir
 about records must never tell more than the records that are there.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.formats.logdir.checkpoints import encode_epoch_checkpoint
@@ -18,6 +19,7 @@ from barnabas.formats.logdir.names import (
 )
 from barnabas.formats.logdir.partition_metadata import encode_partition_metadata
 from barnabas.model.errors import DiskError
+from barnabas.model.ids import NO_TOPIC_ID
 from barnabas.storage.disk import Disk, FileId
 from barnabas.storage.producer_loading import snapshot_path
 
@@ -35,16 +37,23 @@ class FlushPlan:
         "_files",
         "_generation",
         "_writes",
-        "directories",
+        "directory",
         "error",
+        "is_durable",
         "log",
+        "parent",
         "target_offset",
     )
 
     def __init__(self, log: "PartitionLog") -> None:
         self.log = log
         self.target_offset: int = log.recovery_point
-        self.directories: list[str] = []
+        self.directory: str | None = None
+        """The log's own, when names in it have to become durable."""
+        self.parent: str | None = None
+        """The log directory, when the name of the log's own has to."""
+        self.is_durable: bool = True
+        """Nothing is synced while no record of the log is promised to survive the power."""
         self.error: DiskError | None = None
         """Why it could not be carried out."""
         self._disk: Disk = log.files.disk
@@ -74,8 +83,17 @@ class FlushPlan:
         self._files.append(file)
 
     def add_small_files(self) -> None:
-        """Cover the files that memory is ahead of, and the names of new ones."""
+        """Cover the files that memory is ahead of, and the names of new ones.
+
+        A log of which nothing is durable needs nothing of this after a power loss: its small
+        files are only put there then, and are written again with its first record to be synced.
+        """
         log = self.log
+        self.is_durable = bool(self._files) or log.recovery_point > log.segments[0].base_offset
+        if self.is_durable and log.are_small_files_unsynced:
+            log.are_small_files_unsynced = False
+            log.is_metadata_dirty = log.topic_id != NO_TOPIC_ID
+            log.leader_epochs.is_dirty = True
         for offset in sorted(log.unwritten_snapshots):
             if offset <= self.target_offset:
                 path = snapshot_path(log.directory, offset)
@@ -88,25 +106,37 @@ class FlushPlan:
             log.leader_epochs.is_dirty = False
             path = f"{log.directory}/{LEADER_EPOCH_FILE}"
             self._writes.append((path, encode_epoch_checkpoint(log.leader_epochs.entries())))
+        if self._writes:
+            log.is_directory_sync_wanted = True
+        if self.is_durable:
+            self._add_names()
+        elif self._writes:
+            log.are_small_files_unsynced = True
+
+    def _add_names(self) -> None:
+        log = self.log
         if log.is_directory_sync_wanted:
             log.is_directory_sync_wanted = False
-            self.directories.append(log.directory)
+            self.directory = log.directory
         if log.is_parent_sync_wanted:
             log.is_parent_sync_wanted = False
-            self.directories.append(log.log_directory)
+            self.parent = log.log_directory
 
     @property
     def is_empty(self) -> bool:
-        return not (self._files or self._writes or self.directories)
+        return not (self._files or self._writes or self.directory or self.parent)
 
     def carry_out(self) -> None:
-        """Sync and write, on whatever thread; `DiskError` when the disk refuses."""
+        """Write and sync, on whatever thread; `DiskError` when the disk refuses.
+
+        All but the name of the log's directory, which many logs have in common.
+        """
         for path, data in self._writes:
-            self._disk.write_file(path, data)
+            self._disk.replace_file(path, data, is_synced=self.is_durable)
         for file in self._files:
             self._disk.sync(file)
-        for directory in self.directories:
-            self._disk.sync_directory(directory)
+        if self.directory is not None:
+            self._disk.sync_directory(self.directory)
 
     def settle(self, now_ms: int, is_done: bool) -> None:
         """Back on the loop: let go of the files, and believe what was done unless it was cut."""
@@ -136,23 +166,39 @@ def plan_flush(log: "PartitionLog", *, with_active: bool) -> FlushPlan:
     return plan
 
 
+def carry_out_all(plans: Sequence[FlushPlan]) -> None:
+    """Carry out plans on whatever thread; each knows its error, the others go on."""
+    parents: dict[str, list[FlushPlan]] = {}
+    for plan in plans:
+        try:
+            plan.carry_out()
+        except DiskError as error:
+            plan.error = error
+        if plan.parent is not None:
+            parents.setdefault(plan.parent, []).append(plan)
+    for parent, sharing in parents.items():
+        try:
+            sharing[0].log.files.disk.sync_directory(parent)
+        except DiskError as error:
+            for plan in sharing:
+                plan.error = plan.error or error
+
+
 def flush_now(log: "PartitionLog", now_ms: int) -> None:
     """Make all of the log durable before returning, as on a clean stop."""
     if log.is_flushing:
         # Two writers of one small file would get into each other's way.
         log.files.disk.finish_jobs()
     plan = plan_flush(log, with_active=True)
-    try:
-        plan.carry_out()
-    except DiskError as error:
-        plan.settle(now_ms, False)
-        log.fail(error)
-        raise
-    plan.settle(now_ms, True)
+    carry_out_all([plan])
+    plan.settle(now_ms, plan.error is None)
+    if plan.error is not None:
+        log.fail(plan.error)
+        raise plan.error
 
 
-def close_log(log: "PartitionLog", now_ms: int) -> None:
-    """Complete the indexes, keep the producers, flush, and give back the files."""
+def prepare_close(log: "PartitionLog") -> None:
+    """Complete the indexes and keep the producers: what is flushed then needs no recovery."""
     log.write_out()
     try:
         log.active_segment.finish()
@@ -160,8 +206,6 @@ def close_log(log: "PartitionLog", now_ms: int) -> None:
         log.fail(error)
         raise
     log.take_snapshot(log.log_end_offset)
-    flush_now(log, now_ms)
-    release_files(log)
 
 
 def release_files(log: "PartitionLog") -> None:

@@ -20,7 +20,7 @@ from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
 from barnabas.storage.checkpoints import Checkpoints
 from barnabas.storage.disk import Disk, DiskJob
 from barnabas.storage.flush_queue import FlushQueue
-from barnabas.storage.flushing import close_log, release_files
+from barnabas.storage.flushing import prepare_close, release_files
 from barnabas.storage.log_dirs import LogDirectories, LogDirectory
 from barnabas.storage.log_events import DirectoryLost, LogListener
 from barnabas.storage.log_opening import (
@@ -477,8 +477,16 @@ class LogManager:
         logs = self._logs_in(directory)
         if self.is_open:
             for log in logs:
-                close_log(log, now_ms)
+                prepare_close(log)
+                self._flushes.add(log, with_active=True)
+            self._flushes.start(now_ms)
+            self.disk.finish_jobs()
+            self._flushes.settle_all()
+            if not directory.is_online:
+                return
             for name in CHECKPOINT_FILES:
                 self._checkpoints.write_now(directory, name, logs)
+            for log in logs:
+                release_files(log)
         if self.is_open or directory.was_clean:
             self.directories.mark_clean(directory, broker_epoch)

@@ -131,7 +131,8 @@ def take_over(loaded: LoadedLog, files: OpenFiles, owner: LogOwner) -> Partition
         request.producer_expiration_ms,
     )
     if not request.is_clean:
-        # Whoever made the directory and its files may not have come to sync their names.
+        # Whoever made the directory and its files may not have come to sync them.
+        log.are_small_files_unsynced = True
         log.is_directory_sync_wanted = True
         log.is_parent_sync_wanted = True
     log.topic_id = loaded.topic_id

@@ -62,6 +62,7 @@ class PartitionLog:
         "_staged",
         "_written_bytes",
         "_written_end_offset",
+        "are_small_files_unsynced",
         "config",
         "directory",
         "files",
@@ -129,6 +130,8 @@ class PartitionLog:
         self.topic_id: TopicId = NO_TOPIC_ID
         self.is_metadata_dirty: bool = False
         """Whether the topic id is not in partition.metadata yet."""
+        self.are_small_files_unsynced: bool = False
+        """Whether topic id and epochs were written while nothing of the log was durable."""
         self.is_parent_sync_wanted: bool = False
         """Whether the directory was just made and its own name is not durable yet."""
         self.is_directory_sync_wanted: bool = False

@@ -130,9 +130,9 @@ class _Loader:
         if clear_leftovers(self._disk, self._directory, names):
             names = self._disk.list_directory(self._directory)
         names = remove_orphan_indexes(self._disk, self._directory, names)
+        self._load_segments(names)
         self._load_epochs(names)
         self._load_topic_id(names)
-        self._load_segments(names)
         self._remove_stray_snapshots(names)
         if self._request.is_clean:
             self._rebuild_unindexed()
@@ -152,13 +152,33 @@ class _Loader:
 
     def _load_epochs(self, names: list[str]) -> None:
         if LEADER_EPOCH_FILE in names:
-            data = self._disk.read_file(f"{self._directory}/{LEADER_EPOCH_FILE}")
-            self._loaded.leader_epochs = LeaderEpochs(decode_epoch_checkpoint(data))
+            path = f"{self._directory}/{LEADER_EPOCH_FILE}"
+            try:
+                entries = decode_epoch_checkpoint(self._disk.read_file(path))
+                self._loaded.leader_epochs = LeaderEpochs(entries)
+            except DecodeError:
+                if not self._is_all_to_be_read():
+                    raise
+                self._disk.remove_file(path)
 
     def _load_topic_id(self, names: list[str]) -> None:
         if PARTITION_METADATA_FILE in names:
-            data = self._disk.read_file(f"{self._directory}/{PARTITION_METADATA_FILE}")
-            self._loaded.topic_id = decode_partition_metadata(data)
+            path = f"{self._directory}/{PARTITION_METADATA_FILE}"
+            try:
+                self._loaded.topic_id = decode_partition_metadata(self._disk.read_file(path))
+            except DecodeError:
+                if not self._is_all_to_be_read():
+                    raise
+                self._disk.remove_file(path)
+
+    def _is_all_to_be_read(self) -> bool:
+        """Whether nothing in the log was durable: small files may be half-written then.
+
+        The batches tell their epochs themselves, and the controller the topic id.
+        """
+        request, segments = self._request, self._loaded.segments
+        start = max([request.log_start_offset, *(one.base_offset for one in segments[:1])])
+        return not request.is_clean and (not segments or request.recovery_point <= start)
 
     def _load_segments(self, names: list[str]) -> None:
         present = set(names)

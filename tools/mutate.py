@@ -24,7 +24,12 @@ os.environ["BARNABAS_HYPOTHESIS"] = "steady"
 import pytest  # noqa: E402
 
 from tools.mutation_sites import Site, sites_of  # noqa: E402
-from tools.mutation_tracing import Coverage, MutatedImport, traced_run  # noqa: E402
+from tools.mutation_tracing import (  # noqa: E402
+    Coverage,
+    MutatedImport,
+    import_all_but,
+    traced_run,
+)
 
 MUTATED = ROOT / "src" / "barnabas" / "core"
 TESTS = ("tests/unit/core", "tests/model", "tests/scenarios", "tests/unit/broker")
@@ -59,6 +64,7 @@ def main() -> int:
     os.chdir(ROOT)
     began = time.monotonic()
     coverage = traced_run([*QUIET, *folders], MUTATED)
+    import_all_but("barnabas.core", coverage.modules)
     mutants = [mutant for mutant in all_mutants(coverage) if options.only in mutant.key]
     print(f"{len(mutants)} mutants, {len(coverage.seconds)} tests", flush=True)
     survivors = run_all(mutants, options.jobs)

@@ -1,6 +1,7 @@
 """Which test runs which line, and the import of a module with one thing changed in it."""
 
 import ast
+import gc
 import importlib.machinery
 import importlib.util
 import os
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
@@ -22,11 +24,12 @@ TRACED_TESTS_MAX = 400
 
 
 class Coverage(NamedTuple):
-    """The tests of every line, and the seconds of every test."""
+    """The tests of every line, the seconds of every test, and what they imported in all."""
 
     lines: dict[tuple[str, int], list[str]]
     files: dict[str, list[str]]
     seconds: dict[str, float]
+    modules: list[str]
 
     def tests_of(self, path: str, line: int) -> tuple[str, ...]:
         """The tests that run a line, quickest first; for what runs at import, those of its file."""
@@ -41,7 +44,7 @@ class Tracer:
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder) + os.sep
         self._seen: set[tuple[str, int]] = set()
-        self.coverage = Coverage({}, {}, {})
+        self.coverage = Coverage({}, {}, {}, [])
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Any:
@@ -80,6 +83,7 @@ def traced_run(arguments: Sequence[str], folder: Path) -> Coverage:
             try:
                 tracer = Tracer(folder)
                 status = int(pytest.main(list(arguments), plugins=[tracer]))
+                tracer.coverage.modules.extend(sorted(sys.modules))
                 noted.write_bytes(pickle.dumps(tuple(tracer.coverage)))
             finally:
                 sys.stdout.flush()
@@ -88,6 +92,33 @@ def traced_run(arguments: Sequence[str], folder: Path) -> Coverage:
         if status != 0:
             raise SystemExit("the tests fail before anything was changed")
         return Coverage(*pickle.loads(noted.read_bytes()))  # noqa: S301 - written above
+
+
+class RefusedImport:
+    """A finder that refuses a package, so that nothing which needs it can be imported."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name == self._package or name.startswith(f"{self._package}."):
+            raise ImportError(f"{name} is about to be changed")
+        return None
+
+
+def import_all_but(package: str, modules: Sequence[str]) -> None:
+    """Import what does not need `package`, so that children forked from here need not."""
+    refusing = RefusedImport(package)
+    sys.meta_path.insert(0, refusing)
+    for name in modules:
+        if not name.startswith(("tests", "test_", "conftest", "__")):
+            # What needs the package, and what is no module but a name in the table.
+            with suppress(Exception):
+                importlib.import_module(name)
+    sys.meta_path.remove(refusing)
+    gc.freeze()
 
 
 class MutatedImport(importlib.machinery.SourceFileLoader):

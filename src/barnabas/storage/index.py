@@ -44,6 +44,10 @@ class EntryFile:
     def rebind(self, files: OpenFiles) -> None:
         self._files = files
 
+    def begin(self) -> None:
+        """There is no file yet; the first entries that are written, or a sync, make it."""
+        self._count = 0
+
     def count(self) -> int:
         if self._count < 0:
             self._count = self._count_in_file()

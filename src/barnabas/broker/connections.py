@@ -50,11 +50,22 @@ class Request:
         self.is_answered = False
 
 
+class KeptAnswer:
+    """An answer behind a slower one, and the bytes that count as in flight for it."""
+
+    __slots__ = ("counted_bytes", "parts")
+
+    def __init__(self, parts: Parts, counted_bytes: int) -> None:
+        self.parts = parts
+        self.counted_bytes: int = counted_bytes
+
+
 class Connection:
     """One accepted connection.
 
     Requests are taken up as they come and may be finished in any order; the answer of a later one
     waits until the earlier ones have left (`waiting` holds answers of slots > `next_slot_to_send`).
+    A request is in flight until its answer was sent, so that what waits behind a slow one counts.
     """
 
     __slots__ = (
@@ -82,7 +93,7 @@ class Connection:
         self.transport = transport
         self.next_slot = 0
         self.next_slot_to_send = 0
-        self.waiting: dict[int, Parts] = {}
+        self.waiting: dict[int, KeptAnswer] = {}
         self.in_flight = 0
         self.in_flight_bytes = 0
         self.is_paused = False
@@ -103,33 +114,34 @@ class Connection:
         self.next_slot = slot + 1
         self.in_flight += 1
         self.in_flight_bytes += size_bytes
+        self._pause_at_limit()
+        return Request(self, slot, api_key, api_version, correlation_id, client_id, size_bytes)
+
+    def _pause_at_limit(self) -> None:
         if not self.is_paused and (
             self.in_flight >= IN_FLIGHT_MAX or self.in_flight_bytes >= IN_FLIGHT_BYTES_MAX
         ):
             self.is_paused = True
             self.transport.pause_reading(self.id)
-        return Request(self, slot, api_key, api_version, correlation_id, client_id, size_bytes)
 
     def answer(self, request: Request, parts: Parts) -> None:
         """Send an answer, or keep it until those before it have left; `()` answers nothing."""
-        invariant(
-            not request.is_answered,
-            f"request {request.correlation_id} of connection {self.id} was answered twice",
-        )
+        if request.is_answered:
+            # The story is only told when there is one: it costs more than the rest of this call.
+            invariant(
+                False,
+                f"request {request.correlation_id} of connection {self.id} was answered twice",
+            )
         request.is_answered = True
         if self.is_closed:
             release_parts(parts)
             return
-        self.in_flight -= 1
-        self.in_flight_bytes -= request.size_bytes
-        if request.slot == self.next_slot_to_send:
-            if parts:
-                self.transport.send(self.id, parts)
-            self.next_slot_to_send = request.slot + 1
-            if self.waiting:
-                self._send_waiting()
-        else:
-            self.waiting[request.slot] = parts
+        if request.slot != self.next_slot_to_send:
+            self._keep(request, parts)
+            return
+        self._send(request.size_bytes, parts)
+        if self.waiting:
+            self._send_waiting()
         if (
             self.is_paused
             and self.in_flight <= IN_FLIGHT_MAX // 2
@@ -138,18 +150,33 @@ class Connection:
             self.is_paused = False
             self.transport.resume_reading(self.id)
 
+    def _keep(self, request: Request, parts: Parts) -> None:
+        """The answer takes the place of its request among what counts towards the limits."""
+        held_bytes = 0
+        for part in parts:
+            if not isinstance(part, FileSlice):
+                held_bytes += len(part)
+        self.waiting[request.slot] = KeptAnswer(parts, request.size_bytes + held_bytes)
+        self.in_flight_bytes += held_bytes
+        self._pause_at_limit()
+
+    def _send(self, counted_bytes: int, parts: Parts) -> None:
+        if parts:
+            self.transport.send(self.id, parts)
+        self.next_slot_to_send += 1
+        self.in_flight -= 1
+        self.in_flight_bytes -= counted_bytes
+
     def _send_waiting(self) -> None:
         while self.next_slot_to_send in self.waiting:
-            parts = self.waiting.pop(self.next_slot_to_send)
-            if parts:
-                self.transport.send(self.id, parts)
-            self.next_slot_to_send += 1
+            kept = self.waiting.pop(self.next_slot_to_send)
+            self._send(kept.counted_bytes, kept.parts)
 
     def note_closed(self) -> None:
         """The peer is gone: nothing that waits will be sent."""
         self.is_closed = True
-        for parts in self.waiting.values():
-            release_parts(parts)
+        for kept in self.waiting.values():
+            release_parts(kept.parts)
         self.waiting.clear()
 
 

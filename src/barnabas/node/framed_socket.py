@@ -211,9 +211,9 @@ class FramedSocket:
             while out:
                 first = out[0]
                 if isinstance(first, FileSlice):
-                    if not self._send_slice(first):
+                    if not self._send_slice(first, now_ms):
                         return False
-                elif not self._send_buffers():
+                elif not self._send_buffers(now_ms):
                     return False
         except (BlockingIOError, InterruptedError):
             return False
@@ -223,14 +223,14 @@ class FramedSocket:
         except OSError as problem:
             self.end(problem.strerror or "send failed")
             return True
-        self.last_active_ms = now_ms
         if self.is_closing:
             self.end("closed by this broker")
         return True
 
-    def _send_buffers(self) -> bool:
+    def _send_buffers(self, now_ms: int) -> bool:
         data, count = self._join()
         sent = self.sock.send(data)
+        self.last_active_ms = now_ms
         self.out_bytes -= sent
         if sent < len(data):
             self._skip(sent)
@@ -271,7 +271,7 @@ class FramedSocket:
                 break
         self._out_position = position
 
-    def _send_slice(self, part: FileSlice) -> bool:
+    def _send_slice(self, part: FileSlice, now_ms: int) -> bool:
         left = part.size_bytes - self._out_position
         view = self.buffers.slice[: min(left, SLICE_BYTES)]
         size = part.disk.read_into(part.file, part.position + self._out_position, view)
@@ -279,6 +279,8 @@ class FramedSocket:
             raise OSError(errno.EIO, "file is shorter than the slice of it")
         flags = socket.MSG_MORE if size < left else 0
         sent = self.sock.send(view[:size], flags)
+        # A peer that takes its answer slowly is not idle.
+        self.last_active_ms = now_ms
         self.out_bytes -= sent
         self._out_position += sent
         if self._out_position == part.size_bytes:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.connections import IN_FLIGHT_MAX, Connection
+from barnabas.broker.connections import IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, Connection
 from barnabas.broker.ports import ConnectionId
 from barnabas.model.invariant import InvariantViolated
 from barnabas.storage.disk import Buffer, FileId, FileSlice
@@ -73,6 +73,29 @@ def test_one_huge_request_pauses_reading_until_it_is_answered() -> None:
     request = connection.open_request(0, 7, 0, None, 100 * 1024 * 1024)
     assert transport.is_paused
     connection.answer(request, (b"",))
+    assert not transport.is_paused
+
+
+def test_answers_behind_a_slow_one_count_until_they_are_sent() -> None:
+    connection, transport = connect()
+    slow = connection.open_request(1, 4, 0, None, 1)
+    for number in range(IN_FLIGHT_MAX - 1):
+        connection.answer(connection.open_request(3, 1, number, None, 1), (b"x",))
+    assert transport.is_paused
+    assert transport.sent == []
+    connection.answer(slow, (b"slow",))
+    assert not transport.is_paused
+    assert transport.sent == [b"slow"] + [b"x"] * (IN_FLIGHT_MAX - 1)
+    assert (connection.in_flight, connection.in_flight_bytes) == (0, 0)
+
+
+def test_the_bytes_of_answers_behind_a_slow_one_are_limited() -> None:
+    connection, transport = connect()
+    slow = connection.open_request(1, 4, 0, None, 1)
+    large = bytes(IN_FLIGHT_BYTES_MAX)
+    connection.answer(connection.open_request(3, 1, 1, None, 1), (large,))
+    assert transport.is_paused
+    connection.answer(slow, (b"slow",))
     assert not transport.is_paused
 
 

@@ -23,7 +23,7 @@ from barnabas.formats.wire.generated.fetch import (
 )
 from barnabas.model.epochs import LeaderEpoch
 from barnabas.model.error_codes import ErrorCode
-from barnabas.model.errors import DiskError
+from barnabas.model.errors import CorruptBatch, DiskError
 from barnabas.model.ids import NO_BROKER, NO_TOPIC_ID, BrokerId
 from barnabas.storage.aborted_transactions import aborted_transactions
 from barnabas.storage.disk import FileSlice
@@ -87,6 +87,9 @@ class PartitionReader:
         except DiskError as problem:
             replicas.take_offline(partition, problem.reason, now_ms)
             return failed(asked, ErrorCode.KAFKA_STORAGE_ERROR)
+        except CorruptBatch:
+            # Damage in the middle of a file: other offsets of the partition are still good.
+            return failed(asked, ErrorCode.CORRUPT_MESSAGE)
         leader = partition.leader
         if (
             is_acknowledgement

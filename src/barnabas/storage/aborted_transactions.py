@@ -1,7 +1,7 @@
 """The aborted transactions that a read_committed reader is told of with what it reads."""
 
 from barnabas.formats.logdir.transaction_index import AbortedTransaction
-from barnabas.model.errors import DiskError
+from barnabas.model.errors import CorruptBatch, DecodeError, DiskError
 from barnabas.storage.partition_log import PartitionLog
 
 
@@ -10,12 +10,15 @@ def aborted_transactions(
 ) -> list[AbortedTransaction]:
     """Those that overlap what was read: so many bytes, beginning at `offset`.
 
-    The end of what was read is known as exactly as the offset index tells it.
+    The end of what was read is known as exactly as the offset index tells it. `CorruptBatch`
+    when a transaction index is damaged.
     """
     if not any(segment.has_aborted for segment in log.segments):
         return []
     try:
         return _collect(log, offset, size_bytes)
+    except DecodeError as error:
+        raise CorruptBatch(f"{log.topic_partition}: {error}") from error
     except DiskError as error:
         log.fail(error)
         raise

@@ -188,10 +188,6 @@ class EntryFile:
         self._count = 0
         self._pending = bytearray()
 
-    def sync(self) -> None:
-        self.write_out()
-        self._files.disk.sync(self._files.get(self.path, create=True))
-
 
 class OffsetIndex:
     """Where batches of a segment begin, about one entry per `index.interval.bytes`."""

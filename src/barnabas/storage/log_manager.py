@@ -330,12 +330,6 @@ class LogManager:
         """Have all of the log durable soon; `log.recovery_point` tells when it is."""
         self._flushes.add(log, with_active=True)
 
-    def configure_topic(self, topic: str, config: TopicConfig) -> None:
-        """Let the logs of a topic work by other settings from now on."""
-        for log in self._logs.values():
-            if log.topic_partition.topic == topic:
-                log.configure(config)
-
     def _directory_of(self, log: PartitionLog) -> LogDirectory:
         return self.directories.by_path(log.log_directory)
 
@@ -346,6 +340,10 @@ class LogManager:
 
     def on_log_work(self, log: PartitionLog) -> None:
         self._flushes.add(log, with_active=False)
+
+    def draw_roll_jitter_ms(self, config: TopicConfig) -> int:
+        longest_ms = min(config.segment_jitter_ms, config.segment_ms)
+        return self._draw.randrange(longest_ms) if longest_ms > 0 else 0
 
     def on_log_failed(self, log: PartitionLog, error: DiskError) -> None:
         self._note_directory_failed(self._directory_of(log), error)

@@ -115,6 +115,7 @@ def take_over(loaded: LoadedLog, files: OpenFiles, owner: LogOwner) -> Partition
     request = loaded.request
     for segment in loaded.segments:
         segment.rebind(files)
+    loaded.segments[-1].roll_jitter_ms = owner.draw_roll_jitter_ms(request.config)
     log = PartitionLog(
         request.topic_partition,
         request.directory,

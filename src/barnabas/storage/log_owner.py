@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from barnabas.model.config import TopicConfig
 from barnabas.model.errors import DiskError
 
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ class LogOwner(Protocol):
 
     def on_log_work(self, log: "PartitionLog") -> None:
         """There is something to flush or to write in the background."""
+        ...
+
+    def draw_roll_jitter_ms(self, config: TopicConfig) -> int:
+        """How much younger than its topic's limit a new segment is rolled (segment.jitter.ms)."""
         ...
 
     def on_log_failed(self, log: "PartitionLog", error: DiskError) -> None:

@@ -1,4 +1,4 @@
-"""Offsets of a log by time: the earliest, the latest, the first as young, the youngest."""
+"""Offsets of a log by time: the earliest, the first as young, the youngest."""
 
 from typing import Final, NamedTuple
 
@@ -26,11 +26,6 @@ def earliest_offset(log: PartitionLog) -> TimedOffset:
     return TimedOffset(
         NO_TIMESTAMP, log.log_start_offset, log.leader_epochs.epoch_at(log.log_start_offset)
     )
-
-
-def latest_offset(log: PartitionLog) -> TimedOffset:
-    """The end of the log; what a reader may see of it is replication's to say."""
-    return TimedOffset(NO_TIMESTAMP, log.log_end_offset, log.leader_epochs.latest_epoch)
 
 
 def offset_for_time(log: PartitionLog, timestamp: int) -> TimedOffset | None:

@@ -169,10 +169,6 @@ class PartitionLog:
         return self._active
 
     @property
-    def has_staged(self) -> bool:
-        return bool(self._staged)
-
-    @property
     def size_bytes(self) -> int:
         """Of all segments, staged batches counted."""
         total = 0
@@ -398,6 +394,8 @@ class PartitionLog:
 
     def fail(self, error: DiskError) -> None:
         """Go back to what was written and be used no more; half a write is cut off if it can be."""
+        if self.is_lost:
+            return
         self.is_lost = True
         self._staged = []
         self.log_end_offset = self._written_end_offset
@@ -465,6 +463,7 @@ class PartitionLog:
             config.segment_index_bytes,
             wall_ms,
         )
+        segment.roll_jitter_ms = self.owner.draw_roll_jitter_ms(config)
         segment.create_files()
         self.is_directory_sync_wanted = True
         return segment

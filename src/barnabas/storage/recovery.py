@@ -21,6 +21,7 @@ from barnabas.formats.logdir.names import (
 )
 from barnabas.formats.logdir.partition_metadata import decode_partition_metadata
 from barnabas.formats.logdir.producer_snapshot import encode_producer_snapshot
+from barnabas.formats.logdir.transaction_index import ENTRY_SIZE as ABORTED_ENTRY_SIZE
 from barnabas.model.config import TopicConfig
 from barnabas.model.errors import CorruptBatch, DecodeError, DiskLost, LogDirectoryRefused
 from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
@@ -39,6 +40,13 @@ from barnabas.storage.segment_recovery import cut_segment, recover_segment
 
 FILES_MAX: Final = 16
 """Open files of one log while it is loaded."""
+
+
+INDEX_ENTRY_SIZES: Final = (
+    (OFFSET_INDEX_SUFFIX, OFFSET_ENTRY_SIZE),
+    (TIME_INDEX_SUFFIX, TIME_ENTRY_SIZE),
+    (TRANSACTION_INDEX_SUFFIX, ABORTED_ENTRY_SIZE),
+)
 
 
 class LoadRequest(NamedTuple):
@@ -207,16 +215,14 @@ class _Loader:
         )
 
     def _has_indexes(self, base_offset: int, present: set[str]) -> bool:
-        """Whether both indexes are there and of a size that indexes have."""
-        for suffix, entry_size in (
-            (OFFSET_INDEX_SUFFIX, OFFSET_ENTRY_SIZE),
-            (TIME_INDEX_SUFFIX, TIME_ENTRY_SIZE),
-        ):
+        """Whether the indexes are there and of a size that indexes have."""
+        for suffix, entry_size in INDEX_ENTRY_SIZES:
             name = segment_file_name(base_offset, suffix)
             if name not in present:
+                if suffix == TRANSACTION_INDEX_SUFFIX:
+                    continue
                 return False
             if self._disk.status(f"{self._directory}/{name}").size_bytes % entry_size:
-                # A file allocated ahead need not be a multiple; a zero tail is cut off anyway.
                 return False
         return True
 

@@ -1,5 +1,6 @@
 """Which segments a log need not keep: below its start, above its size, older than its time."""
 
+from barnabas.model.errors import DiskError
 from barnabas.storage.log_cuts import delete_oldest_segments
 from barnabas.storage.partition_log import PartitionLog
 
@@ -9,10 +10,14 @@ def apply_retention(log: PartitionLog, wall_ms: int) -> int:
 
     A compacted topic keeps all but what is below the start of the log, unless it also deletes.
     """
-    dropped = _drop(log, _below_start(log), wall_ms)
-    if "delete" in log.config.cleanup_policy:
-        dropped += _drop(log, _above_size(log), wall_ms)
-        dropped += _drop(log, _older_than_retention(log, wall_ms), wall_ms)
+    try:
+        dropped = _drop(log, _below_start(log), wall_ms)
+        if "delete" in log.config.cleanup_policy:
+            dropped += _drop(log, _above_size(log), wall_ms)
+            dropped += _drop(log, _older_than_retention(log, wall_ms), wall_ms)
+    except DiskError as error:
+        log.fail(error)
+        raise
     return dropped
 
 

@@ -307,16 +307,6 @@ class Segment:
         self.offset_index.entries.trim()
         self.time_index.entries.trim()
 
-    def sync(self) -> None:
-        """Make the segment durable; its directory's names are the log's business."""
-        disk = self._files.disk
-        disk.sync(self.file())
-        self.offset_index.entries.sync()
-        self.time_index.entries.sync()
-        if self.has_aborted:
-            disk.sync(self._files.get(self.path(TRANSACTION_INDEX_SUFFIX)))
-        self.is_sync_wanted = False
-
     def mark_deleted(self) -> list[str]:
         """Rename its files so that nobody takes them for a segment; their names now."""
         disk = self._files.disk

@@ -10,7 +10,6 @@ from barnabas.model.config import TopicConfig
 from barnabas.storage.aborted_transactions import aborted_transactions
 from barnabas.storage.offset_queries import (
     earliest_offset,
-    latest_offset,
     offset_for_time,
     youngest_record,
 )
@@ -87,12 +86,10 @@ def test_the_youngest_record_is_found(
 def test_the_ends_of_the_log_have_epochs() -> None:
     log, _, _ = log_of([([1, 2], 0)] * 25)
     assert earliest_offset(log) == (-1, 0, 0)
-    assert latest_offset(log) == (-1, 50, 2)
     log.delete_records_before(21)
     assert earliest_offset(log) == (-1, 21, 1)
     empty, _, _ = log_of([])
     assert earliest_offset(empty) == (-1, 0, -1)
-    assert latest_offset(empty) == (-1, 0, -1)
     assert offset_for_time(empty, 0) is None
 
 

@@ -8,7 +8,7 @@ from barnabas.formats.batches.header import LOG_APPEND_TIME, BatchHeader, with_t
 from barnabas.model.config import TopicConfig
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import CorruptBatch, DiskLost
-from barnabas.model.ids import TopicId
+from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.invariant import InvariantViolated
 from barnabas.storage.disk import FileSlice
 from barnabas.storage.partition_log import SLICE_BYTES_MIN, PartitionLog
@@ -62,10 +62,9 @@ def test_nothing_reaches_the_file_before_the_turn_ends_or_somebody_reads() -> No
     append(log, batch_of(b"a"))
     append(log, batch_of(b"b"))
     file = log.active_segment.file()
-    assert log.has_staged
     assert log.files.disk.size(file) == 0
     assert values_of(log) == [b"a", b"b"]
-    assert not log.has_staged
+    assert log.files.disk.size(file) == log.size_bytes > 0
 
 
 def test_too_large_for_the_topic_or_for_a_segment() -> None:
@@ -205,6 +204,20 @@ def test_a_segment_is_rolled_by_the_age_of_its_records() -> None:
     for timestamp in (5000, 6000, 6001, 6002, 8000):
         produce(log, b"x", timestamp=timestamp)
     assert [one.base_offset for one in log.segments] == [0, 2, 4]
+
+
+def test_jitter_rolls_segments_of_many_logs_at_different_times() -> None:
+    world = LogWorld(topic=TopicConfig(segment_ms=10_000, segment_jitter_ms=5000))
+    world.start()
+    rolled_at: list[int] = []
+    for number in range(20):
+        log = world.log(TopicPartition("t", number))
+        for timestamp in range(0, 10_100, 100):
+            if len(log.segments) == 1:
+                produce(log, b"x", timestamp=timestamp)
+        rolled_at.append(log.segments[-1].first_timestamp)
+    assert len(set(rolled_at)) > 10
+    assert min(rolled_at) > 5000
 
 
 def test_records_without_a_timestamp_are_rolled_by_the_brokers_clock() -> None:

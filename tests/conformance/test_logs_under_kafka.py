@@ -15,9 +15,22 @@ from barnabas.model.ids import TopicPartition
 from barnabas.node.real_disk import RealDisk
 from barnabas.storage.disk import DiskJob
 from barnabas.storage.partition_log import PartitionLog
-from tests.oracles.log_directories import dump_with_kafka, open_with_kafka
+from tests.oracles.log_directories import (
+    dump_with_kafka,
+    open_with_kafka,
+    write_and_halt_with_kafka,
+)
 from tests.tools import need
-from tests.worlds.log_world import CLUSTER_ID, LogWorld, append, batch_of, produce
+from tests.worlds.log_world import (
+    CLUSTER_ID,
+    LogWorld,
+    append,
+    batch_of,
+    bytes_of,
+    produce,
+    read_all,
+    records_in,
+)
 
 SETTINGS = "segment.bytes=4096,index.interval.bytes=300"
 TOPIC = TopicConfig(segment_bytes=4096, index_interval_bytes=300)
@@ -222,3 +235,41 @@ def test_what_kafka_has_closed_is_opened_again_by_us(tmp_path: Path) -> None:
     assert not world.recovered
     assert {log.topic_partition: log.log_end_offset for log in world.manager.logs()} == ends
     world.stop()
+
+
+@pytest.mark.parametrize("is_marked_clean", [False, True], ids=["recovered", "as it is"])
+def test_what_a_halted_kafka_left_is_read_with_its_indexes_allocated_ahead(
+    tmp_path: Path, is_marked_clean: bool
+) -> None:
+    """With the mark of a clean stop, which it did not earn, the zero tails are read as they are."""
+    need("java")
+    root = tmp_path / "logs"
+    root.mkdir()
+    ends = write_and_halt_with_kafka(tmp_path, str(root), 100)
+    assert ends == {"plain": 199, "idempotent": 199}
+    assert max(path.stat().st_size for path in root.rglob("*.index")) == 10 * 1024 * 1024
+    if is_marked_clean:
+        (root / ".kafka_cleanshutdown").write_bytes(b"")
+    world = RealWorld(tmp_path)
+    world.wall_ms = _now_ms()
+    world.start()
+    assert bool(world.recovered) != is_marked_clean
+    assert not any(one.complaint for one in world.recovered)
+    for topic in ends:
+        log = world.log(TopicPartition(topic, 0))
+        values = [value for _, value in read_all(log)]
+        assert values == [
+            f"{topic}-{number}-{index}".encode()
+            for number in range(100)
+            for index in range(1 + number % 3)
+        ]
+        for offset in range(0, 199, 7):
+            read = records_in(bytes_of(log.read(offset, 1, 199, True)))
+            assert read[0].offset <= offset <= read[-1].offset
+        epochs = [entry.epoch for entry in log.leader_epochs.entries()]
+        assert epochs == [0, 1, 2]
+        produce(log, b"after", leader_epoch=3)
+    producers = world.log(TopicPartition("idempotent", 0)).producers.to_snapshot()
+    assert [(one.producer_id, one.last_sequence) for one in producers] == [(77, 198)]
+    world.stop()
+    assert max(path.stat().st_size for path in root.rglob("*.index")) < 1000

@@ -9,6 +9,7 @@ from tests.tools import java_command, kafka_class_path
 
 SECONDS = 120
 PROGRAM = Path(__file__).parent / "OpenLogDirectories.java"
+HALTING_PROGRAM = Path(__file__).parent / "HaltedLogs.java"
 
 LOG4J = """log4j.rootLogger=WARN, stdout
 log4j.appender.stdout=org.apache.log4j.ConsoleAppender
@@ -23,6 +24,12 @@ def open_with_kafka(
     """Open, tell and cleanly stop the directories with Kafka 3.9.2: warnings and logs, by line."""
     command = java_command(PROGRAM, cluster_id, str(broker_id), settings, *directories)
     return _run(work, command)
+
+
+def write_and_halt_with_kafka(work: Path, directory: str, batches: int) -> dict[str, int]:
+    """Let Kafka 3.9.2 write logs and halt in the middle of it: the end of each log by its topic."""
+    lines = _run(work, java_command(HALTING_PROGRAM, directory, str(batches)))
+    return {line.split()[0]: int(line.split()[1]) for line in lines if len(line.split()) == 2}
 
 
 def dump_with_kafka(work: Path, files: Iterable[str], *options: str) -> list[str]:

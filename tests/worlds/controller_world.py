@@ -78,6 +78,8 @@ class ControllerWorld:
     storage_errors: dict[int, set[TopicPartition]] = field(default_factory=dict)
     refuse_with: StoreError | None = None
     """The store refuses every write of the controller with this."""
+    refuse_reads: dict[str, StoreError] = field(default_factory=dict)
+    """The store refuses to read these paths for the controller."""
     before_commit: Callable[[Sequence[ConditionalWrite]], None] | None = None
     """What somebody else does just before the controller's writes arrive."""
 
@@ -181,7 +183,14 @@ class ControllerWorld:
     def ask(self, wanted: Wanted) -> StoreAnswered:
         """Let the store do what the controller wants, one multi per write."""
         if wanted.reads:
-            return StoreAnswered(reads=self.do(*wanted.reads, session=self._us))
+            found = self.do(*wanted.reads, session=self._us)
+            refused = [self.refuse_reads.get(read.path) for read in wanted.reads]
+            return StoreAnswered(
+                reads=tuple(
+                    outcome if error is None else StoreOutcome(error)
+                    for outcome, error in zip(found, refused, strict=True)
+                )
+            )
         if self.before_commit is not None:
             self.before_commit(wanted.writes)
         return StoreAnswered(writes=tuple(self.commit(write) for write in wanted.writes))

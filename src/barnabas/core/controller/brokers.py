@@ -111,7 +111,6 @@ def _start(context: ControllerContext, brokers: Sequence[RegisteredBroker]) -> P
     """Brokers are there: the others learn of them, they learn all, their replicas come online."""
     existing = context.image.live_broker_ids()
     for broker in brokers:
-        context.replicas_on_offline_dirs.pop(broker.broker_id, None)
         context.image.brokers[broker.broker_id] = broker
     ids = [broker.broker_id for broker in brokers]
     tell_brokers(context, existing)

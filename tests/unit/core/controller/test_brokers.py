@@ -5,11 +5,15 @@ from barnabas.core.controller.events import LeaderAndIsrAnswered
 from barnabas.core.controller.partition_states import PartitionState
 from barnabas.core.controller.replica_states import ReplicaState
 from barnabas.core.controller.request_batch import SendUpdateMetadata
-from barnabas.formats.znodes.brokers import BrokerRegistration, broker_path
+from barnabas.formats.znodes.brokers import (
+    BrokerRegistration,
+    SupportedVersions,
+    broker_path,
+)
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import BrokerId
 from barnabas.model.listeners import Listener
-from barnabas.model.znode import Create, SetData
+from barnabas.model.znode import Create, SetData, StoreError
 from tests.behaviours import behaviour
 from tests.unit.core.controller.cluster import Cluster, shown, tp
 
@@ -87,6 +91,33 @@ def test_a_broker_that_listens_elsewhere_is_told_of_to_all():
     cluster.do(SetData(broker_path(BrokerId(2)), data))
     cluster.run()
     assert cluster.effects == []
+    # It is watched from then on, as is a broker that came later.
+    cluster.register(9)
+    cluster.run()
+    for broker_id, host in ((2, "a"), (9, "b"), (9, "c")):
+        moved = BrokerRegistration((Listener("PLAINTEXT", host, 1),), 0).to_bytes()
+        cluster.do(SetData(broker_path(BrokerId(broker_id)), moved))
+        cluster.run()
+        known = cluster.context.image.brokers[BrokerId(broker_id)].registration
+        assert known.listeners[0].host == host
+
+
+def test_features_of_a_broker_are_told_as_its_listeners_are():
+    cluster = Cluster()
+    listeners = cluster.context.image.brokers[BrokerId(2)].registration.listeners
+    data = BrokerRegistration(listeners, 0, features={"f": SupportedVersions(1, 2)}).to_bytes()
+    cluster.do(SetData(broker_path(BrokerId(2)), data))
+    cluster.run()
+    assert len(cluster.requests) == 4
+
+
+def test_a_store_that_does_not_tell_of_a_broker_is_told_of():
+    cluster = Cluster()
+    cluster.refuse_reads["/brokers/ids/9"] = StoreError.NO_AUTH
+    cluster.register(9)
+    cluster.run()
+    assert 9 not in cluster.context.image.brokers
+    assert ZnodeIgnored("/brokers/ids/9", "NO_AUTH") in cluster.stories
 
 
 def test_a_registration_that_makes_no_sense_is_no_broker():

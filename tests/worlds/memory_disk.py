@@ -16,7 +16,6 @@ from barnabas.model.errors import (
 )
 from barnabas.storage.disk import Buffer, DiskJob, FileId, FileStatus
 
-
 NAME_BYTES_MAX = 255
 """As on every file system that a log directory is likely to be on."""
 

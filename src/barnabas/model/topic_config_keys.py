@@ -26,7 +26,7 @@ _ROWS: tuple[ConfigKey, ...] = (
               synonyms=(Synonym("log.segment.bytes"),)),
     ConfigKey("segment.ms", HONOURED, LONG, "604800000", Between(1), MEDIUM,
               synonyms=(Synonym("log.roll.ms"), Synonym("log.roll.hours", 3_600_000))),
-    ConfigKey("segment.jitter.ms", NOT_YET, LONG, "0", Between(0), MEDIUM,
+    ConfigKey("segment.jitter.ms", HONOURED, LONG, "0", Between(0), MEDIUM,
               synonyms=(Synonym("log.roll.jitter.ms"),
                         Synonym("log.roll.jitter.hours", 3_600_000))),
     ConfigKey("segment.index.bytes", HONOURED, INT, "10485760", Between(4), MEDIUM,

@@ -1,5 +1,7 @@
 """Parked requests: released by what they wait for, by time, by a closed connection."""
 
+import pytest
+
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.ports import ConnectionId
@@ -19,6 +21,9 @@ from barnabas.formats.wire.generated.produce import (
 )
 from barnabas.model.error_codes import ErrorCode
 from tests.behaviours import behaviour
+
+pytestmark = pytest.mark.interpreted
+"""A router of its own stands in for the typed one, which compiled modules do not take."""
 
 
 def connection(number: int = 1) -> Connection:

@@ -34,7 +34,7 @@ SPREAD = ("-n", "auto", "--dist", "worksteal")
 BY_FILE = ("-n", "2", "--dist", "loadfile")
 
 PARTS = (
-    Part("fast", 1, ("tests/unit/*", "tests/model/*", "tests/tidy/*"), SPREAD),
+    Part("fast", 2, ("tests/unit/*", "tests/model/*", "tests/tidy/*"), SPREAD),
     Part(
         "store",
         5,

@@ -61,6 +61,8 @@ class LoadRequest(NamedTuple):
     """Whether the log directory was left by a clean stop."""
     wall_ms: int
     producer_expiration_ms: int
+    is_recovery_point_known: bool = True
+    """False when the checkpoint was damaged: then all is read, durable as it may have been."""
 
 
 class SegmentRecovered(NamedTuple):
@@ -326,11 +328,13 @@ class _Loader:
     def _hole_before(self, segment: Segment, expected_offset: int) -> str:
         """Whether batches before this segment were lost with the power: none may be skipped.
 
-        Only a compacted log has gaps that are meant.
+        A compacted log has gaps that are meant, also when its topic is compacted no more: they
+        are durable, and are met here only when nothing tells what is durable.
         """
+        request = self._request
         if segment.base_offset == expected_offset:
             return ""
-        if "compact" in self._request.config.cleanup_policy:
+        if "compact" in request.config.cleanup_policy or not request.is_recovery_point_known:
             return ""
         return f"the segment before it ends at offset {expected_offset}"
 

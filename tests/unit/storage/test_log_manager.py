@@ -465,3 +465,22 @@ def test_many_logs_need_no_more_open_files_than_the_budget() -> None:
     world.stop()
     world.start()
     assert world.memory.open_count <= 100 + 1
+
+
+def test_gaps_that_a_cleaner_left_are_kept_when_nothing_tells_what_is_durable() -> None:
+    world = LogWorld(topic=SMALL)
+    world.start()
+    fill(world)
+    log = world.log()
+    segment = log.segments[1]
+    place = segment.find(log.segments[2].base_offset - 1)
+    assert place is not None
+    gone, path, kept = place.header.record_count, segment.path(".log"), place.position
+    whole = read_all(log)
+    world.stop()
+    world.memory.truncate(world.memory.open(path), kept)
+    world.memory.place("/logs/recovery-point-offset-checkpoint", b"0\n7\nrubbish\n")
+    world.memory.remove_file("/logs/.kafka_cleanshutdown")
+    world.start()
+    assert len(read_all(world.log())) == len(whole) - gone
+    assert not any(one.complaint for one in world.recovered)

@@ -23,6 +23,8 @@ class FreshMachine:
         self.home = directory / "home"
         self.bin = directory / "bin"
         self.clone = directory / "barnabas"
+        self.set_up = ""
+        """What was said while everything was set up."""
         self.home.mkdir()
         self.bin.mkdir()
         for tool in TOOLS:
@@ -67,16 +69,19 @@ def _which(tool: str) -> str:
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> FreshMachine:
     need("git")
-    return FreshMachine(tmp_path_factory.mktemp("fresh"))
+    made = FreshMachine(tmp_path_factory.mktemp("fresh"))
+    # The first command of all sets everything up and says so, whichever test comes first.
+    made.set_up = made.run(made.clone, "./run", "barnabas", "--version").stderr
+    return made
 
 
 @pytest.mark.timeout(SECONDS_MAX)
 def test_the_demonstration_runs_without_a_compiler(machine: FreshMachine):
     finished = machine.run(machine.clone, "./run", "demo", "--records", "500")
     assert "every acknowledged record is there once" in finished.stdout
-    assert "hot modules interpreted" in finished.stderr
-    assert "apt-get install gcc" in finished.stderr
-    assert "apt-get install kcat" in finished.stderr
+    assert "hot modules interpreted" in machine.set_up
+    assert "apt-get install gcc" in machine.set_up
+    assert "apt-get install kcat" in machine.set_up
 
 
 @pytest.mark.timeout(SECONDS_MAX)

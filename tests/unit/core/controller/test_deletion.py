@@ -5,15 +5,17 @@ import pytest
 from barnabas.core.controller.context import ControllerSettings
 from barnabas.core.controller.effects import (
     DeletionMarkersDropped,
+    RequestsDropped,
     TopicDeleted,
     TopicDeletionHalted,
 )
-from barnabas.core.controller.events import StopReplicaAnswered
+from barnabas.core.controller.events import LeaderAndIsrAnswered, StopReplicaAnswered
 from barnabas.core.controller.partition_states import PartitionState
 from barnabas.core.controller.replica_states import ReplicaState
 from barnabas.core.controller.request_batch import SendLeaderAndIsr, SendUpdateMetadata
 from barnabas.core.controller.znode_trees import DELETES_PER_WRITE_MAX
 from barnabas.model.error_codes import ErrorCode
+from barnabas.model.ids import BrokerId
 from barnabas.model.znode import Create, Delete, StoreError
 from tests.behaviours import behaviour
 from tests.unit.core.controller.cluster import Cluster, shown, tp
@@ -104,6 +106,32 @@ def test_a_topic_of_the_same_name_is_a_new_one():
     assert cluster.context.image.topic_id("t") == b"another-topic-id"
 
 
+@behaviour("D14")
+def test_what_was_known_of_a_deleted_topic_does_not_hold_for_the_next():
+    cluster = Cluster()
+    for topic in ("t", "u"):
+        cluster.add(topic, [1, 2])
+        cluster.handle_event(
+            LeaderAndIsrAnswered(BrokerId(2), {tp(topic): ErrorCode.KAFKA_STORAGE_ERROR})
+        )
+    cluster.storage_errors[2] = {tp("u")}
+    cluster.delete("t")
+    assert "t" in cluster.context.topics_ineligible_for_deletion
+    cluster.handle_event(LeaderAndIsrAnswered(BrokerId(2), {tp("t"): ErrorCode.NONE}))
+    cluster.bounce(2)
+    cluster.run()
+    assert not cluster.exists("/brokers/topics/t")
+    assert "t" not in cluster.context.topics_ineligible_for_deletion
+    cluster.context.replicas_on_offline_dirs[BrokerId(1)] = {tp("u"): None, tp("v"): None}
+    cluster.add("v", [1, 2])
+    assert cluster.state("v").leader == 2
+    cluster.context.image.topics_to_be_deleted["v"] = None
+    cluster.context.topics_ineligible_for_deletion["v"] = "why"
+    cluster.context.forget_topic("v")
+    assert cluster.context.topics_ineligible_for_deletion == {}
+    assert list(cluster.context.replicas_on_offline_dirs[BrokerId(1)]) == [tp("u")]
+
+
 @behaviour("D9", "D11")
 def test_a_dead_replica_makes_its_topic_wait_and_not_the_others():
     cluster = Cluster()
@@ -122,6 +150,7 @@ def test_a_dead_replica_makes_its_topic_wait_and_not_the_others():
     )
     assert cluster.replica_state("t", 0, 1) is S.DELETION_SUCCESSFUL
     assert all(shown(one)[1] != 3 for one in cluster.requests)
+    assert RequestsDropped(BrokerId(3)) in cluster.stories
     cluster.register(3)
     cluster.run()
     assert not cluster.exists("/brokers/topics/t")

@@ -117,6 +117,9 @@ def test_a_request_that_the_arrow_does_not_name_is_a_bug():
     known.replica_states[REPLICA_OF_1] = R.OFFLINE
     with pytest.raises(InvariantViolated, match="LeaderAndIsr may not leave"):
         known.cross_replica(REPLICA_OF_1, R.DELETION_STARTED, "LeaderAndIsr")
+    known.partition_states[T0] = P.ONLINE
+    with pytest.raises(InvariantViolated, match="LeaderAndIsr may not leave"):
+        known.cross_partition(T0, P.OFFLINE, "LeaderAndIsr")
 
 
 def test_all_machines_are_listed_once():

@@ -51,7 +51,9 @@ class Replicas:
         self._broker = broker
         # What every produce asks for stands here as well: compiled code reads it without a detour.
         self.metadata_cache: MetadataCache = broker.metadata_cache
-        self.wall_clock = broker.wall_clock
+        self._wall_clock = broker.wall_clock
+        self._wall_ms: int = 0
+        self._wall_asked_ms: int = -1
         self._by_topic: dict[str, dict[int, Partition]] = {}
         self._dirty: list[Partition] = []
         self._touched: dict[ParkedFetchEntry, None] = {}
@@ -60,6 +62,13 @@ class Replicas:
         """The highest that a control request carried; an older controller is refused (L4)."""
         self.purgatory = Purgatory(broker.deadlines, broker.router, self._finish_produce)
         self._offline_listeners: list[Callable[[Partition, int], None]] = []
+
+    def wall_ms(self, now_ms: int) -> int:
+        """Time of day, asked for once in a millisecond: every produce wants to know it."""
+        if now_ms != self._wall_asked_ms:
+            self._wall_asked_ms = now_ms
+            self._wall_ms = self._wall_clock.epoch_ms()
+        return self._wall_ms
 
     # -- what is here ------------------------------------------------------------------------
 

@@ -11,9 +11,10 @@ from librt.strings import BytesWriter, write_i32_be
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.event_stream import RequestFailed
 from barnabas.formats.codec.records import Cut
-from barnabas.formats.wire import catalog, headers
+from barnabas.formats.wire import catalog
 from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.formats.wire.framing import put_length, split_at_cuts
+from barnabas.formats.wire.headers import decode_request_header
 from barnabas.model.errors import DecodeError
 from barnabas.model.invariant import InvariantViolated
 
@@ -85,23 +86,21 @@ class Router:
     ) -> None:
         """Decode and handle one frame; whatever it holds, only its connection can suffer."""
         try:
-            header = headers.decode_request_header(data, start, end)
-            route = self._routes.get(header.api_key << 16 | header.api_version)
+            api_key, api_version, correlation_id, client_id, body_start = decode_request_header(
+                data, start, end
+            )
+            route = self._routes.get(api_key << 16 | api_version)
             if route is None:
-                if self._is_unsupported_api_versions(header.api_key, header.api_version):
-                    self._answer_unsupported(connection, header.correlation_id, end - start)
+                if self._is_unsupported_api_versions(api_key, api_version):
+                    self._answer_unsupported(connection, correlation_id, end - start)
                     return
-                route = self._find_route(header.api_key, header.api_version)
-            body = route.decode(data, header.body_start, end)
+                route = self._find_route(api_key, api_version)
+            body = route.decode(data, body_start, end)
         except DecodeError as problem:
             self._broker.refuse(connection, str(problem), now_ms)
             return
         request = connection.open_request(
-            header.api_key,
-            header.api_version,
-            header.correlation_id,
-            header.client_id,
-            end - start,
+            api_key, api_version, correlation_id, client_id, end - start
         )
         try:
             response = route.handle(self._broker, request, body, now_ms)

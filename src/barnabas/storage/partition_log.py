@@ -234,7 +234,8 @@ class PartitionLog:
         """
         self.check_usable()
         size_bytes = header.size_bytes
-        invariant(size_bytes == end - start, "a batch that does not fill the bytes it came in")
+        if size_bytes != end - start:
+            invariant(False, "a batch that does not fill the bytes it came in")
         if size_bytes > self.max_message_bytes and not header.is_control:
             return self._refused(MESSAGE_TOO_LARGE)
         if size_bytes > self._segment_bytes:

@@ -108,7 +108,7 @@ class _Intake:
         self._acks: int = pending.acks
         self._version: int = pending.request.api_version
         self._transactional_id = transactional_id
-        self._wall_ms: int = replicas.wall_clock.epoch_ms()
+        self._wall_ms: int = replicas.wall_ms(now_ms)
         self._now_ms: int = now_ms
         self._topic = ""
         self._known: CachedTopic | None = None

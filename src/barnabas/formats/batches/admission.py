@@ -10,6 +10,8 @@ decides which answer a batch gets that is wrong in two ways:
 
 from typing import Final
 
+from librt.strings import read_i32_be
+
 from barnabas.formats.batches.bounded_output import DEFAULT_LIMITS, DecompressionLimits
 from barnabas.formats.batches.header import (
     CREATE_TIME,
@@ -161,7 +163,7 @@ def whole_batch_size(data: bytes, start: int, end: int) -> int:
     """The size of the batch or message at `start`, 0 if it is not all there, -1 if it is none."""
     if end - start < LOG_OVERHEAD:
         return 0
-    length = int.from_bytes(data[start + 8 : start + LOG_OVERHEAD], "big", signed=True)
+    length: int = read_i32_be(data, start + 8)
     if length < SMALLEST_LENGTH:
         return -1
     if end - start <= MAGIC_AT:
@@ -291,21 +293,21 @@ def check_summary(
     header: BatchHeader, summary: RecordsSummary, rules: ProduceRules, earliest: int, latest: int
 ) -> Rejection | None:
     """What the walk over the records found that the topic does not take."""
-    keyless = summary.keyless if rules.needs_keys else []
+    keyless = summary.keyless if rules.needs_keys else None
     out_of_time = summary.out_of_time
     if header.timestamp_type == LOG_APPEND_TIME:
         # All records have the batch's timestamp, which a producer should not have set so.
         has_time = header.max_timestamp != NO_TIMESTAMP and not rules.is_log_append_time
         is_inside = not rules.is_time_bounded or earliest <= header.max_timestamp <= latest
         listed = min(header.record_count, LISTED_MAX)
-        out_of_time = [] if has_time and is_inside else list(range(listed))
+        out_of_time = None if has_time and is_inside else list(range(listed))
     if not keyless and not out_of_time:
         return None
     errors: list[tuple[int, str]] = []
-    for index in keyless:
+    without_key: set[int] = set(keyless or ())
+    for index in keyless or ():
         errors.append((index, "a compacted topic takes no record without a key"))
-    without_key = set(keyless)
-    late: list[int] = [index for index in out_of_time if index not in without_key]
+    late: list[int] = [index for index in out_of_time or () if index not in without_key]
     for index in late:
         errors.append((index, "the timestamp is out of range, or the producer set its type"))
     errors.sort()

@@ -12,13 +12,23 @@ so that nothing is read past the end and nothing is left over.
                                             bytes   value
 """
 
-from typing import Final
+# Native integers of one width become another without a word here; pyright checks the rest.
+# mypy: disable-error-code="arg-type,assignment"
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 from barnabas.model.errors import CorruptBatch
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 NO_TIMESTAMP: Final = -1
 SMALLEST_INT64: Final = -0x8000_0000_0000_0000
 LARGEST_INT64: Final = 0x7FFF_FFFF_FFFF_FFFF
+_FAR: Final = 1 << 61
+"""Compared with first: beyond 62 bits compiled code takes the slow way that all ints can go."""
 SMALLEST_RECORD_BYTES: Final = 7
 LISTED_MAX: Final = 1000
 """Wrong records of one kind that are listed: an answer names some, not a million."""
@@ -42,19 +52,20 @@ class RecordsSummary:
         """The earliest, but no later than NO_TIMESTAMP: what is below that is no time."""
         self.are_offsets_consecutive: bool = True
         """Whether the n-th record has offset delta n, as every producer writes it."""
-        self.keyless: list[int] = []
-        self.out_of_time: list[int] = []
-        """Records with a timestamp outside the bounds; one without a timestamp is inside."""
+        self.keyless: list[int] | None = None
+        self.out_of_time: list[int] | None = None
+        """Records with a timestamp outside the bounds; one without a timestamp is inside.
+        None where there is no such record, as in nearly every batch."""
 
 
-def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+def read_varint(data: bytes, position: i64, end: i64) -> tuple[i64, i64]:
     """A zigzag varint of at most 32 bits and the position after it."""
-    raw = 0
-    shift = 0
+    raw: i64 = 0
+    shift: i64 = 0
     while True:
         if position >= end:
             raise CorruptBatch("a varint reaches past the end of the records")
-        byte = data[position]
+        byte: i64 = data[position]
         position += 1
         raw |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -66,15 +77,15 @@ def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
     return (raw >> 1) ^ -(raw & 1), position
 
 
-def read_varlong(data: bytes, position: int, end: int) -> tuple[int, int]:
+def read_varlong(data: bytes, position: i64, end: i64) -> tuple[i64, i64]:
     """A zigzag varint of at most 64 bits and the position after it."""
-    low = 0
-    shift = 0
-    top = 0
+    low: i64 = 0
+    shift: i64 = 0
+    top: i64 = 0
     while True:
         if position >= end:
             raise CorruptBatch("a varint reaches past the end of the records")
-        byte = data[position]
+        byte: i64 = data[position]
         position += 1
         if shift == 63:
             # The tenth byte has room for one bit; kept apart, all numbers here fit 63 bits.
@@ -86,15 +97,15 @@ def read_varlong(data: bytes, position: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             break
         shift += 7
-    half = (low >> 1) | (top << 62)
+    half: i64 = (low >> 1) | (top << 62)
     return (-half - 1 if low & 1 else half), position
 
 
-def skip_bytes(data: bytes, position: int, end: int) -> int:
+def skip_bytes(data: bytes, position: i64, end: i64) -> i64:
     """The position after a nullable field of bytes."""
     if position >= end:
         raise CorruptBatch("a record reaches past its end")
-    length = data[position]
+    length: i64 = data[position]
     if length < 0x80:
         position += 1
         if length & 1:
@@ -110,7 +121,7 @@ def skip_bytes(data: bytes, position: int, end: int) -> int:
     return position + length
 
 
-def skip_headers(data: bytes, position: int, end: int) -> int:
+def skip_headers(data: bytes, position: i64, end: i64) -> i64:
     """The position after a record's headers."""
     count, position = read_varint(data, position, end)
     if count < 0 or count > end - position:
@@ -127,9 +138,9 @@ def skip_headers(data: bytes, position: int, end: int) -> int:
 # tidy: long because each call in this loop costs every record of every batch
 def check_records(
     data: bytes,
-    start: int,
-    end: int,
-    count: int,
+    start: i64,
+    end: i64,
+    count: i64,
     base_timestamp: int,
     is_time_bounded: bool,
     earliest: int,
@@ -144,20 +155,30 @@ def check_records(
         raise CorruptBatch(f"{count} records cannot be in {end - start} bytes")
     max_timestamp = NO_TIMESTAMP
     min_timestamp = NO_TIMESTAMP
-    position = start
-    index = 0
+    position: i64 = start
+    index: i64 = 0
     while index < count:
         length, position = read_varint(data, position, end)
         if length < 0 or length > end - position:
             raise CorruptBatch("a record reaches past the end of its batch")
-        record_end = position + length
-        delta, position = read_varlong(data, position + 1, record_end)
-        offset_delta, position = read_varint(data, position, record_end)
+        record_end: i64 = position + length
+        position += 1
+        # Deltas and the key's length mostly fit one byte, which is read without a call.
+        if position < record_end and data[position] < 0x80:
+            delta: i64 = (data[position] >> 1) ^ -(data[position] & 1)
+            position += 1
+        else:
+            delta, position = read_varlong(data, position, record_end)
+        if position < record_end and data[position] < 0x80:
+            offset_delta: i64 = (data[position] >> 1) ^ -(data[position] & 1)
+            position += 1
+        else:
+            offset_delta, position = read_varint(data, position, record_end)
         if offset_delta != index:
             summary.are_offsets_consecutive = False
         # The lowest bit of a zigzag number is its sign, and a negative length means null.
-        if position < record_end and data[position] & 1 != 0 and len(summary.keyless) < LISTED_MAX:
-            summary.keyless.append(index)
+        if position < record_end and data[position] & 1 != 0:
+            summary.keyless = _listed(summary.keyless, index)
         position = skip_bytes(data, position, record_end)
         position = skip_bytes(data, position, record_end)
         if position < record_end and data[position] == 0:
@@ -166,7 +187,9 @@ def check_records(
             position = skip_headers(data, position, record_end)
         if position != record_end:
             raise CorruptBatch("a record is longer than what is in it")
-        timestamp = base_timestamp + delta
+        # Not a native integer any more, in which the sum might come out as another time.
+        unbounded_delta: int = delta
+        timestamp = base_timestamp + unbounded_delta
         if timestamp > max_timestamp:
             max_timestamp = timestamp
         if timestamp < min_timestamp:
@@ -175,14 +198,24 @@ def check_records(
             is_time_bounded
             and (timestamp < earliest or timestamp > latest)
             and timestamp != NO_TIMESTAMP
-            and len(summary.out_of_time) < LISTED_MAX
         ):
-            summary.out_of_time.append(index)
+            summary.out_of_time = _listed(summary.out_of_time, index)
         index += 1
     if position != end:
         raise CorruptBatch("bytes are left after the last record of a batch")
-    if max_timestamp > LARGEST_INT64 or min_timestamp < SMALLEST_INT64:
+    if (max_timestamp > _FAR and max_timestamp > LARGEST_INT64) or (
+        min_timestamp < -_FAR and min_timestamp < SMALLEST_INT64
+    ):
         raise CorruptBatch("a timestamp does not fit 64 bits")
     summary.max_timestamp = max_timestamp
     summary.min_timestamp = min_timestamp
     return summary
+
+
+def _listed(wrong: list[int] | None, index: int) -> list[int]:
+    """The list with one more record, while there is room in it."""
+    if wrong is None:
+        return [index]
+    if len(wrong) < LISTED_MAX:
+        wrong.append(index)
+    return wrong

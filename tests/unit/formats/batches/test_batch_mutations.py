@@ -72,13 +72,13 @@ def test_reader_and_checks_agree_on_what_records_are(garbage: bytes, count: int)
         assert read is None
         return
     assert read is not None
-    assert summary.keyless == [n for n, record in enumerate(read) if record.key is None]
+    assert (summary.keyless or []) == [n for n, record in enumerate(read) if record.key is None]
     assert summary.max_timestamp == max([-1, *(record.timestamp for record in read)])
     assert summary.min_timestamp == min([-1, *(record.timestamp for record in read)])
     assert summary.are_offsets_consecutive == all(
         record.offset == header.base_offset + n for n, record in enumerate(read)
     )
-    assert summary.out_of_time == [
+    assert (summary.out_of_time or []) == [
         n
         for n, record in enumerate(read)
         if record.timestamp != -1 and not NOW_MS - 50 <= record.timestamp <= NOW_MS + 50

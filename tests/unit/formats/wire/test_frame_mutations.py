@@ -72,7 +72,7 @@ def test_any_byte_of_a_recorded_frame_may_be_changed(module: str) -> None:
             longest[place] = frame
     for (side, version), frame in longest.items():
         if side == "request":
-            start = decode_request_header(frame, 0, len(frame)).body_start
+            start = decode_request_header(frame, 0, len(frame))[4]
         else:
             start = decode_response_header(frame, 0, len(frame), key, version)[1]
         body = frame[start:]

@@ -34,12 +34,14 @@ def test_request_headers_are_read_as_written(
     encode_request_header(writer, key, version, correlation_id, client_id)
     header = writer.getvalue()
     data = b"xx" + header + body
-    read = decode_request_header(data, 2, len(data))
-    assert (read.api_key, read.api_version) == (key, version)
-    assert read.correlation_id == correlation_id
-    assert read.body_start == 2 + len(header)
     has_client_id = (key, version) != (ApiKey.CONTROLLED_SHUTDOWN, 0)
-    assert read.client_id == (client_id if has_client_id else None)
+    assert decode_request_header(data, 2, len(data)) == (
+        key,
+        version,
+        correlation_id,
+        client_id if has_client_id else None,
+        2 + len(header),
+    )
     for size in range(len(header)):
         with pytest.raises(DecodeError):
             decode_request_header(header, 0, size)
@@ -96,8 +98,12 @@ def test_the_answer_to_api_versions_has_a_header_that_any_client_can_read() -> N
 def test_the_header_of_an_api_versions_request_from_the_future_can_be_read() -> None:
     frame = b"\x00\x12\x7f\xff\x00\x00\x00\x09\x00\x02me\x00" + b"anything"
     header = decode_request_header(frame, 0, len(frame))
-    assert (header.api_key, header.api_version) == (ApiKey.API_VERSIONS, 32767)
-    assert (header.correlation_id, header.client_id, header.body_start) == (9, "me", 13)
+    assert header == (ApiKey.API_VERSIONS, 32767, 9, "me", 13)
+
+
+def test_a_client_id_that_is_no_text_keeps_nobody_out() -> None:
+    frame = b"\x00\x03\x00\x01\x00\x00\x00\x09\x00\x03a\xff\xc3"
+    assert decode_request_header(frame, 0, len(frame))[3] == "a\ufffd\ufffd"
 
 
 def test_the_oldest_controlled_shutdown_has_no_client_id() -> None:
@@ -115,7 +121,7 @@ def test_an_unknown_api_cannot_be_read() -> None:
 
 def test_unknown_tags_of_a_header_are_skipped() -> None:
     frame = b"\x00\x12\x00\x03\x00\x00\x00\x09\xff\xff" + b"\x01\x05\x02hi" + b"body"
-    assert decode_request_header(frame, 0, len(frame)).body_start == len(frame) - 4
+    assert decode_request_header(frame, 0, len(frame))[4] == len(frame) - 4
 
 
 def test_a_frame_says_how_long_it_is() -> None:

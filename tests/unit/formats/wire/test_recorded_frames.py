@@ -35,11 +35,11 @@ def test_recorded_frames_decode_and_encode(module: str) -> None:
 
 
 def check_request(key: int, version: int, frame: bytes, message: dict[str, Any]) -> None:
-    head = decode_request_header(frame, 0, len(frame))
-    assert (head.api_key, head.api_version) == (key, version)
-    value = decode(key, version, "request", frame[head.body_start :])
+    *named, correlation_id, client_id, start = decode_request_header(frame, 0, len(frame))
+    assert named == [key, version]
+    value = decode(key, version, "request", frame[start:])
     assert as_recorded(message_of(key, "request"), version, value) == message
-    again = request_frame(key, version, head.correlation_id, head.client_id, value)
+    again = request_frame(key, version, correlation_id, client_id, value)
     assert again == len(frame).to_bytes(4, "big") + frame
 
 

@@ -157,10 +157,19 @@ class LogManager:
         elif load.error is not None:
             self._note_directory_failed(load.directory, load.error)
         else:
-            for loaded in load.loaded:
-                self._adopt(take_over(loaded, self._files, self), load.directory)
+            self._take_over(load)
         if self._loading == 0:
             self._finish_opening()
+
+    def _take_over(self, load: LoadJob) -> None:
+        """Open the loaded logs' files here; a disk that refuses one is no disk to rely on."""
+        for loaded in load.loaded:
+            try:
+                log = take_over(loaded, self._files, self)
+            except DiskError as error:
+                self._note_directory_failed(load.directory, error)
+                return
+            self._adopt(log, load.directory)
 
     def _adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
         """Let a loaded log be known, with the high watermark it had."""

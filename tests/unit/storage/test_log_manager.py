@@ -7,6 +7,9 @@ from barnabas.model.config import BrokerConfig, TopicConfig
 from barnabas.model.errors import DiskLost, LogDirectoryRefused
 from barnabas.model.ids import NO_TOPIC_ID, TopicPartition
 from barnabas.storage.log_manager import LogManager
+from barnabas.storage.log_opening import take_over
+from barnabas.storage.partition_log import PartitionLog
+from barnabas.storage.recovery import LoadedLog
 from tests.behaviours import behaviour
 from tests.worlds.log_world import (
     CLUSTER_ID,
@@ -484,3 +487,25 @@ def test_gaps_that_a_cleaner_left_are_kept_when_nothing_tells_what_is_durable() 
     world.start()
     assert len(read_all(world.log())) == len(whole) - gone
     assert not any(one.complaint for one in world.recovered)
+
+
+def test_a_file_that_cannot_be_opened_at_the_start_takes_its_directory_offline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = LogWorld(log_dirs=("/a", "/b"))
+    world.start()
+    fill(world)
+    fill(world, OTHER)
+    world.stop()
+
+    def refuse(loaded: LoadedLog, *others: object) -> PartitionLog:
+        if loaded.request.directory.startswith("/a/"):
+            raise DiskLost(loaded.request.directory, "too many open files")
+        return take_over(loaded, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("barnabas.storage.log_manager.take_over", refuse)
+    world.start()
+    world.advance(1)
+    assert [one.path for one in world.lost] == ["/a"]
+    assert world.manager.is_open
+    assert len(world.manager.directories.online()) == 1

@@ -51,6 +51,7 @@ INTERPRETED_AGAIN = ("fast",)
 """Parts that run once more with the hot modules interpreted, where they are compiled."""
 
 LONG = {
+    "fuzz": ["tools/fuzz.py"],
     "mutation": ["tools/mutate.py"],
 }
 """The long forms, each a program of its own."""

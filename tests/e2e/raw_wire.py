@@ -18,7 +18,7 @@ ZERO_ID = bytes(16)
 
 
 class Mark(NamedTuple):
-    """What the bytes from `start` to `end` are: int16, size, count, text, records, ..."""
+    """What the bytes from `start` to `end` are: int16, size, count, text, records, element, ..."""
 
     kind: str
     start: int
@@ -36,9 +36,9 @@ class Frame(NamedTuple):
     def __repr__(self) -> str:
         return f"<request {self.api_key} v{self.api_version} {self.data[:300].hex()}>"
 
-    def replaced(self, data: bytes) -> "Frame":
-        """The same request with other bytes; where things stand is no longer known."""
-        return Frame(self.api_key, self.api_version, data)
+    def replaced(self, data: bytes, marks: tuple[Mark, ...] = ()) -> "Frame":
+        """The same request with other bytes; without `marks` nobody knows what stands where."""
+        return Frame(self.api_key, self.api_version, data, marks)
 
 
 class Writer:
@@ -111,9 +111,14 @@ class Writer:
             self._put("count", struct.pack(">i", size))
 
     def array(self, values: Sequence[Element] | None, put: Callable[[Element], None]) -> None:
+        """A count and the elements; the marks say where the whole and each of them stands."""
+        start = len(self.data)
         self.count(-1 if values is None else len(values))
         for value in values or ():
+            element_start = len(self.data)
             put(value)
+            self.marks.append(Mark("element", element_start, len(self.data)))
+        self.marks.append(Mark("array", start, len(self.data)))
 
     def tags(self, fields: Sequence[tuple[int, "Writer"]] = ()) -> None:
         """The end of a struct; nothing in the old layout."""

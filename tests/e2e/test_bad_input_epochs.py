@@ -207,6 +207,8 @@ def test_a_partition_that_cannot_be(subject: Subject, partition: int) -> None:
         ("n" * 250, 0),
         ("n" * 32767, 0),
         ("a\x00b", 0),
+        ("n" * 249, 2**31 - 1),
+        ("n" * 249, 100_000),
         ("epochs-negative", -1),
         ("epochs-negative", -5),
     ],

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import itertools
-import os
 import struct
 import time
 import zlib
@@ -15,6 +14,7 @@ import pytest
 
 from tests.e2e import raw_answers, raw_batches, raw_requests
 from tests.e2e.broker_process import BrokerProcess
+from tests.e2e.process_figures import cpu_seconds, forget_peak, peak_bytes, resident_bytes
 from tests.e2e.raw_batches import Record, batch, record_bytes
 from tests.e2e.raw_requests import Place
 from tests.e2e.raw_wire import Connection, Frame, to_uvarint, with_length
@@ -23,35 +23,6 @@ from tests.e2e.subjects import Subject
 MIB = 1024 * 1024
 INVALID_RECORD = 87
 INVALID_TIMESTAMP = 32
-
-
-def resident_bytes(pid: int) -> int:
-    """What the process holds in memory now."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    raise AssertionError("no VmRSS in /proc")
-
-
-def peak_bytes(pid: int) -> int:
-    """The most that it held since `forget_peak`."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    raise AssertionError("no VmHWM in /proc")
-
-
-def forget_peak(pid: int) -> None:
-    Path(f"/proc/{pid}/clear_refs").write_text("5")
-
-
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-
-
-def cpu_seconds(pid: int) -> float:
-    """The processor time of all threads of a process: a loaded machine does not add to it."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
 
 class Measured:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.partition import Partition, PartitionState
 from barnabas.core.administration.topic_names import is_valid_topic_name
+from barnabas.formats.logdir.names import NAME_LENGTH_MAX, log_directory_name
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import DiskError
 from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
@@ -64,8 +65,7 @@ class RoleChange:
 
     def _judge(self, told: ToldPartition) -> None:
         key, state = told.topic_partition, told.state
-        if key.partition < 0 or not is_valid_topic_name(key.topic):
-            # It would be the name of a directory, and lead out of the log directory.
+        if not _can_name_a_directory(key):
             self.errors[key] = ErrorCode.INVALID_TOPIC_EXCEPTION
             return
         replicas = self._broker.replicas
@@ -205,3 +205,13 @@ class RoleChange:
             broker.replicas.dismiss(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
         if not broker.is_stopping:
             broker.fetchers.follow(moved, now_ms)
+
+
+def _can_name_a_directory(key: TopicPartition) -> bool:
+    """Whether its log has a place: a wrong name leads elsewhere, one too long is refused by the
+    disk, which would be taken for a lost directory."""
+    return (
+        key.partition >= 0
+        and is_valid_topic_name(key.topic)
+        and len(log_directory_name(key)) <= NAME_LENGTH_MAX
+    )

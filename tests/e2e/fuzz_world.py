@@ -1,5 +1,7 @@
-"""A whole broker in memory, in virtual time, that is fed wrong frames: fast, and it can be seen
-into. Its controller, log, store and links to itself are the real ones on the ports of tests."""
+"""A whole broker in memory, in virtual time, that is fed wrong frames: fast and open to look at.
+
+Its controller, log, store and links to itself are the real ones on the ports of tests.
+"""
 
 from collections import Counter
 from collections.abc import Iterator

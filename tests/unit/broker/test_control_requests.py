@@ -228,6 +228,24 @@ class TestLeaderAndIsr:
         assert world.lead(1) == ErrorCode.NONE
 
     @behaviour("L10")
+    def test_leaders_are_made_before_followers(
+        self, world: OneBroker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One request makes a leader of the second partition and a follower of the first."""
+        seen: list[bool] = []
+        follow = world.broker.fetchers.follow
+
+        def note_and_follow(*arguments: Any) -> None:
+            led = world.broker.replicas.find("t", 1)
+            seen.append(led is not None and led.is_leader)
+            follow(*arguments)
+
+        monkeypatch.setattr(world.broker.fetchers, "follow", note_and_follow)
+        told = {0: plan(2, 0, (2, 1), (2, 1)), 1: plan(1, 0, (1,), (1,))}
+        world.tell_leader(1, "t", ID, told, is_new=True)
+        assert seen == [True]
+
+    @behaviour("L10")
     def test_leaders_are_made_and_answered_with_followers_in_one_request(
         self, world: OneBroker
     ) -> None:

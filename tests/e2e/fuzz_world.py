@@ -22,6 +22,8 @@ from tests.worlds.virtual_world import LOG_DIR
 
 ANSWER_MS = 40_000
 """Virtual time within which a good request has to be answered."""
+WRONG = "wrong"
+"""What the names of clients begin with that send wrong frames."""
 CORPUS, DOOMED, GOOD = "corpus", "doomed", "good"
 
 
@@ -89,12 +91,12 @@ class FuzzWorld(ClusterWorld):
         (topic,) = raw_answers.described(describing, client.ask(describing)).topics
         self.place = Place(CORPUS, topic.topic_id, 0, 0)
         client.close()
-        self._wrong = self.open()
+        self._wrong = self.open(WRONG)
         self.check_good()
 
-    def open(self) -> RawClient:
+    def open(self, kind: str = "good") -> RawClient:
         self._opened += 1
-        return RawClient(self, f"raw{self._opened}")
+        return RawClient(self, f"{kind}{self._opened}")
 
     @property
     def control(self) -> Control:
@@ -103,7 +105,7 @@ class FuzzWorld(ClusterWorld):
     def feed(self, mutant: Mutant) -> None:
         """Let the broker have it, and let it finish what can be done at once."""
         if self._wrong.is_closed:
-            self._wrong = self.open()
+            self._wrong = self.open(WRONG)
         self._wrong.send(mutant.frame)
         self.scheduler.now_ms += 1
         self.settle()
@@ -115,7 +117,7 @@ class FuzzWorld(ClusterWorld):
         """kill -9 and a start on what is on the disk: nothing that was sent may be in its way."""
         self.crash(1)
         self.restart(1)
-        self._wrong = self.open()
+        self._wrong = self.open(WRONG)
         self.check_directories()
         self.run_until(lambda: self.host.broker.metadata_cache.contains(GOOD, 0))
         self.check_good()
@@ -155,7 +157,7 @@ class FuzzWorld(ClusterWorld):
 
 @contextmanager
 def counted_handlers() -> Iterator[Counter[int]]:
-    """How often a handler was entered, by API; for brokers that are made inside the context."""
+    """How often a wrong frame got to a handler, by API; for brokers made inside the context."""
     entered: Counter[int] = Counter()
     originals: list[tuple[Any, Any]] = []
     for api_key, served in SERVED.items():
@@ -171,7 +173,8 @@ def counted_handlers() -> Iterator[Counter[int]]:
 
 def _counting(handle: Any, api_key: int, entered: Counter[int]) -> Any:
     def count(broker: Any, request: Any, body: Any, now_ms: int) -> Any:
-        entered[api_key] += 1
+        if request.connection.peer_host.startswith(WRONG):
+            entered[api_key] += 1
         return handle(broker, request, body, now_ms)
 
     return count

@@ -5,13 +5,25 @@ readable, so that the wrong value is met by a handler and not by the decoder. Th
 bytes blindly. The n-th frame of a seed is always the same.
 """
 
+import functools
+import json
 import random
 import struct
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.e2e import raw_batches
-from tests.e2e.raw_requests import PRODUCE, Control, Place, every_request
+from tests.e2e.raw_requests import (
+    FETCH,
+    LEADER_AND_ISR,
+    PRODUCE,
+    STOP_REPLICA,
+    UPDATE_METADATA,
+    Control,
+    Place,
+    every_request,
+)
 from tests.e2e.raw_wire import Frame, Mark, to_uvarint
 
 NAMES = [
@@ -38,6 +50,15 @@ INT_EDGES = {
     4: [0, 1, -1, -2, 2, 7, 100, 2**31 - 1, -(2**31), 2**16],
     8: [0, 1, -1, -2, 2, 2**31, 2**63 - 1, -(2**63), 1 << 40],
 }
+VECTORS = Path(__file__).parent.parent / "vectors" / "wire"
+RECORDED = {
+    FETCH: "fetch.jsonl",
+    LEADER_AND_ISR: "leader_and_isr.jsonl",
+    STOP_REPLICA: "stop_replica.jsonl",
+    UPDATE_METADATA: "update_metadata.jsonl",
+}
+RECORDED_PER_API = 2
+
 FORMATS = {1: ">b", 2: ">h", 4: ">i", 8: ">q"}
 INT_KINDS = ("int8", "int16", "int32", "int64", "correlation")
 UVARINT_EDGES = [0, 1, 2, 3, 127, 128, 300, 2**14, 2**28, 2**31 - 1, 2**32 - 1]
@@ -76,7 +97,7 @@ class Mutator:
         return Mutant(frame, tuple(changes))
 
     def _choose(self, frame: Frame) -> Callable[[Frame], Frame | None]:
-        if frame.marks and self.random.random() < 0.75:
+        if frame.marks and self.random.random() < 0.85:
             kinds = [self._value, self._value, self._value, self._name, self._elements]
             if frame.api_key == PRODUCE:
                 kinds += [self._batch, self._batch, self._batch, self._batch]
@@ -318,5 +339,17 @@ def _from_uvarint(data: bytes) -> int:
 
 
 def make_corpus(place: Place, control: Control, port: int) -> list[Frame]:
-    """Good requests of every API and version."""
-    return list(every_request(place, control, port))
+    """Good requests of every API and version, and a few that real brokers were seen to send."""
+    return [*every_request(place, control, port), *recorded_requests()]
+
+
+@functools.cache
+def recorded_requests() -> tuple[Frame, ...]:
+    """Some of each recorded API; where their fields stand is not known."""
+    frames: list[Frame] = []
+    for api_key, name in RECORDED.items():
+        rows = [json.loads(line) for line in (VECTORS / name).read_text().splitlines()]
+        requests = [row for row in rows if row["side"] == "request"]
+        for row in requests[:: len(requests) // RECORDED_PER_API][:RECORDED_PER_API]:
+            frames.append(Frame(api_key, row["version"], bytes.fromhex(row["raw"])))
+    return tuple(frames)

@@ -66,7 +66,7 @@ class Tally:
         ]
         print("\n".join(["frames that reached a handler", *rows]))
         assert self.reached.total() >= REACHED_MIN * self.sent.total(), rows
-        poor = [key for key, count in self.sent.items() if self.reached[key] < 0.4 * count]
+        poor = [key for key, count in self.sent.items() if self.reached[key] < REACHED_MIN * count]
         assert not poor, rows
 
 

@@ -1,0 +1,62 @@
+"""Growth and creation answer when every partition has a leader, not when the first one has."""
+
+import pytest
+
+from barnabas.broker.administration import Answers
+from barnabas.core.administration.expansion import GrowthWish
+from barnabas.formats.znodes.topics import TopicAssignment, topic_path
+from barnabas.model.error_codes import ErrorCode
+from barnabas.model.ids import BrokerId, TopicId
+from barnabas.model.partition import NO_LEADER, ReplicaAssignment
+from barnabas.model.znode import Create
+from tests.behaviours import behaviour
+from tests.worlds.virtual_world import BrokerHost, VirtualWorld, plan
+
+ID = TopicId(b"\x07" * 16)
+TIMEOUT_MS = 5_000
+
+
+@pytest.fixture
+def world() -> VirtualWorld:
+    """One broker that knows topic t with one partition; the test plays the controller."""
+    made = VirtualWorld()
+    host = made.add_broker(1)
+    made.tell_metadata(1, "t", ID, {0: plan(1, 0, (1,), (1,))}, [1])
+    store = made.ensemble.connect(lambda event, now_ms: None)
+    made.settle()
+    for path in ("/brokers", "/brokers/topics"):
+        store.submit([Create(path)])
+    content = TopicAssignment(ID, {0: ReplicaAssignment((BrokerId(1),))}).to_bytes()
+    store.submit([Create(topic_path("t"), content)])
+    made.run(10)
+    assert host.broker.metadata_cache.contains("t", 0)
+    return made
+
+
+def host_of(world: VirtualWorld) -> BrokerHost:
+    return world.hosts[1]
+
+
+@behaviour("M10")
+def test_growth_waits_for_every_new_partition_to_have_a_leader(world: VirtualWorld) -> None:
+    broker = host_of(world).broker
+    answered: list[Answers] = []
+    broker.administration.grow_topics(
+        [GrowthWish("t", 3)],
+        is_validation=False,
+        timeout_ms=TIMEOUT_MS,
+        then=lambda answers, now_ms: answered.append(answers),
+        now_ms=world.now_ms,
+    )
+    host_of(world).is_touched = True
+    world.run(100)
+    assert answered == []
+    world.tell_metadata(1, "t", ID, {1: plan(1, 0, (1,), (1,))}, [1])
+    world.run(10)
+    assert answered == [], "partition 2 is not known yet"
+    world.tell_metadata(1, "t", ID, {2: plan(NO_LEADER, 0, (1,), (1,))}, [1])
+    world.run(10)
+    assert answered == [], "partition 2 has no leader yet"
+    world.tell_metadata(1, "t", ID, {2: plan(1, 1, (1,), (1,))}, [1])
+    world.run(10)
+    assert [answers["t"].error for answers in answered] == [ErrorCode.NONE]

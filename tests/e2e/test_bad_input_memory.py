@@ -143,6 +143,26 @@ def test_every_count_of_every_request_may_be_two_billion(measured: Measured) -> 
     assert measured.peak() < 4 * MIB
 
 
+@pytest.mark.parametrize("api_key", [2, 3, 20, 23])
+def test_an_array_that_only_an_attacker_needs(ours: Subject, api_key: int) -> None:
+    """A few bytes each on the wire, an object each in memory: millions of them are not made."""
+    frame = {
+        2: raw_requests.list_offsets(0, Place("")),
+        3: raw_requests.metadata(1, [""]),
+        20: raw_requests.delete_topics(0, [""]),
+        23: raw_requests.offset_for_leader_epoch(0, Place("")),
+    }[api_key]
+    first = next(mark for mark in frame.marks if mark.kind == "count")
+    head = frame.data[: first.start]
+    measured = Measured(ours)
+    with ours.connect() as connection:
+        data = head + struct.pack(">i", 1_000_000) + bytes(6) * 1_000_000
+        connection.send_bytes(with_length(data))
+        assert connection.is_closed_by_broker()
+    assert measured.peak() < 3 * len(data)
+    assert measured.cpu() < 0.5
+
+
 def repeated(frame: Frame, count: int) -> Frame:
     """The request with the one element of its first array so many times."""
     first = next(mark for mark in frame.marks if mark.kind == "count")

@@ -28,6 +28,9 @@ UNKNOWN_TAGS_MAX: Final = 64
 UNKNOWN_TAGS_SIZE_MAX: Final = 65536
 """Their bytes in one struct."""
 
+ELEMENTS_MAX: Final = 262144
+"""In one array: two bytes on the wire may become an object of a hundred, and nobody needs more."""
+
 _VARINT_SIZE_MAX: Final = 5
 
 _SMALL_NUMBERS_END: Final = 4096
@@ -38,6 +41,13 @@ _SMALL_NUMBERS: Final[list[Any]] = list(range(_SMALL_NUMBERS_END))
 def refuse_short(what: str, position: i64, end: i64) -> NoReturn:
     """The bytes end inside a value."""
     raise DecodeError(f"{what} at {position}: only {end - position} bytes are left")
+
+
+def refuse_count(count: i64, position: i64, end: i64) -> NoReturn:
+    """More elements than can be there, or than one array may have."""
+    if count > ELEMENTS_MAX:
+        raise DecodeError(f"{count} elements at {position}: {ELEMENTS_MAX} are allowed")
+    refuse_short(f"{count} elements", position, end)
 
 
 def refuse_null(what: str) -> NoReturn:
@@ -214,8 +224,8 @@ def read_count(data: bytes, position: i64, end: i64, element_size_min: i64) -> t
     position += 4
     if count < 0:
         return -1, position
-    if count * element_size_min > end - position:
-        refuse_short(f"{count} elements", position, end)
+    if count * element_size_min > end - position or count > ELEMENTS_MAX:
+        refuse_count(count, position, end)
     return count, position
 
 
@@ -225,8 +235,8 @@ def read_compact_count(
     """How many elements follow, held against the bytes that remain; -1 for null."""
     count, position = read_uvarint(data, position, end)
     count -= 1
-    if count * element_size_min > end - position:
-        refuse_short(f"{count} elements", position, end)
+    if count * element_size_min > end - position or count > ELEMENTS_MAX:
+        refuse_count(count, position, end)
     return count, position
 
 

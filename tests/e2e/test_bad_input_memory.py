@@ -297,6 +297,21 @@ def test_a_batch_of_a_million_wrong_records(ours: Subject) -> None:
     assert measured.peak() < 200 * MIB
 
 
+@pytest.mark.parametrize("count", [1_000_000, 1_000_001, 18_000_000])
+def test_a_few_bytes_that_are_millions_of_records(ours: Subject, count: int) -> None:
+    """All alike, so that they compress to nothing, and each would have to be numbered anew."""
+    place = ours.topic("bombs-many")
+    plain = record_bytes(Record(None, None), 0) * count
+    payload = bytes(cramjam.zstd.compress(plain, 3))
+    assert len(payload) < MIB // 16
+    measured = Measured(ours)
+    data = batch(codec="zstd", payload=payload, record_count=count, last_offset_delta=count - 1)
+    assert ours.produce(place, data).error_code == INVALID_RECORD
+    assert measured.cpu() < 3.0
+    assert measured.peak() < 100 * MIB
+    assert ours.log_end(place) == 0
+
+
 def test_a_million_messages_of_an_old_format_in_one(ours: Subject) -> None:
     place = ours.topic("bombs-old")
     size = 40

@@ -40,6 +40,11 @@ from barnabas.model.errors import CorruptBatch
 FIRST_VERSION_OF_BATCHES: Final = 3
 """From this version of Produce on exactly one batch of magic 2 is expected per partition."""
 FIRST_VERSION_OF_ZSTD: Final = 7
+RECORDS_MAX: Final = 1_000_000
+"""In one batch, which is decompressed and walked while others wait; a few hundred bytes may hold
+as many, and no producer makes such a batch."""
+RENUMBERED_RECORDS_MAX: Final = 100_000
+"""Records that are written anew one by one; no producer asks for it."""
 SMALLEST_LENGTH: Final = 14
 """The length field of the smallest message of magic 0."""
 ZSTD: Final = 4
@@ -190,7 +195,7 @@ def check_batch(
         return Rejection(ErrorCode.CORRUPT_MESSAGE, "the checksum of the batch is wrong")
     if header.compression_codec > ZSTD:
         return unknown_codec(header.compression_codec)
-    if header.record_count <= 0:
+    if header.record_count <= 0 or header.record_count > RECORDS_MAX:
         return _invalid(f"a batch of {header.record_count} records")
     if header.last_offset_delta != header.record_count - 1:
         return _invalid(
@@ -268,7 +273,9 @@ def admit(
 
 
 def _check_rebuildable(header: BatchHeader, summary: RecordsSummary) -> Rejection | None:
-    """Whether the batch could have been built in the first place."""
+    """Whether the batch could have been built in the first place, and is not too much work."""
+    if not summary.are_offsets_consecutive and header.record_count > RENUMBERED_RECORDS_MAX:
+        return _invalid(f"the offsets of {header.record_count} records are out of order")
     if header.is_transactional and header.producer_id < 0:
         return _invalid("a transactional batch without a producer id")
     if header.producer_id >= 0 and header.producer_epoch < 0:

@@ -2,16 +2,31 @@
 
 import pytest
 
-from barnabas.core.controller.effects import OpenChannel, ZnodeIgnored
-from barnabas.core.controller.events import BrokersChanged, ControllerElected
+from barnabas.core.controller.effects import (
+    OpenChannel,
+    TopicDeletionHalted,
+    WriteFailed,
+    ZnodeIgnored,
+)
+from barnabas.core.controller.events import (
+    BrokerModified,
+    BrokersChanged,
+    ControllerElected,
+    TopicDeletionRequested,
+    TopicModified,
+    TopicsChanged,
+    event_of_watch,
+)
 from barnabas.core.controller.partition_states import PartitionState
 from barnabas.core.controller.replica_states import ReplicaState
-from barnabas.core.controller.request_batch import SendUpdateMetadata
+from barnabas.core.controller.request_batch import SendLeaderAndIsr, SendUpdateMetadata
+from barnabas.formats.znodes.topics import TopicAssignment
+from barnabas.model.ids import NO_TOPIC_ID, BrokerId
 from barnabas.model.invariant import InvariantViolated
-from barnabas.model.znode import Create, CreateMode, Delete, SetData
+from barnabas.model.znode import Create, CreateMode, Delete, SetData, StoreError
 from tests.behaviours import behaviour
 from tests.unit.core.controller.cluster import Cluster, shown, tp
-from tests.worlds.controller_world import ControllerWorld, delete_topic
+from tests.worlds.controller_world import ControllerWorld, assignments, delete_topic
 
 S, P = ReplicaState, PartitionState
 
@@ -111,6 +126,95 @@ def test_features_are_switched_on_and_what_is_on_is_left_alone():
     assert any(isinstance(one, ZnodeIgnored) and one.path == "/feature" for one in cluster.stories)
 
 
+def test_features_that_others_write_meanwhile_or_that_cannot_be_written():
+    world = ControllerWorld()
+    others = iter([b'{"version":2,"status":0,"features":{}}'])
+
+    def meanwhile(writes: object) -> None:
+        for data in others:
+            world.do(Create("/feature", data))
+
+    world.before_commit = meanwhile
+    world.elect()
+    world.run()
+    assert world.data("/feature") == b'{"features":{},"version":2,"status":1}'
+    assert world.stories == []
+    refused = ControllerWorld()
+    refused.refuse_with = StoreError.NO_AUTH
+    refused.elect()
+    refused.run()
+    assert WriteFailed("/feature", StoreError.NO_AUTH) in refused.stories
+    unreadable = ControllerWorld()
+    unreadable.refuse_reads["/feature"] = StoreError.NO_AUTH
+    unreadable.elect()
+    unreadable.run()
+    assert not unreadable.exists("/feature")
+
+
+def test_topics_without_an_id_get_one_from_the_next_controller():
+    cluster = Cluster()
+    cluster.add("t", [1, 2])
+    content = TopicAssignment(NO_TOPIC_ID, assignments([1, 2])).to_bytes()
+    cluster.do(SetData("/brokers/topics/t", content))
+    cluster.elect()
+    cluster.run()
+    topic_id = cluster.context.image.topic_id("t")
+    assert topic_id != NO_TOPIC_ID
+    written = TopicAssignment.from_bytes("", cluster.data("/brokers/topics/t"))
+    assert written.topic_id == topic_id
+    told = next(one for one in cluster.requests if isinstance(one, SendLeaderAndIsr))
+    assert told.topic_ids == {"t": topic_id}
+
+
+def test_everything_that_was_read_is_watched():
+    cluster = Cluster()
+    cluster.add("t", [1, 2])
+    cluster.elect()
+    cluster.run()
+    cluster.set_topic("t", [1, 2], [2, 1])
+    cluster.run()
+    assert cluster.state("t", 1).leader == 2
+    cluster.create_topic("u", [1])
+    cluster.run()
+    assert cluster.state("u").leader == 1
+    cluster.delete("u")
+    assert not cluster.exists("/brokers/topics/u")
+
+
+def test_a_deletion_that_waits_for_a_broker_waits_under_the_next_controller_too():
+    cluster = Cluster()
+    cluster.add("t", [1, 2])
+    cluster.kill(2)
+    cluster.run()
+    delete_topic(cluster, "t")
+    cluster.elect()
+    cluster.run()
+    assert TopicDeletionHalted("t", "replicas are offline") in cluster.stories
+    assert cluster.exists("/brokers/topics/t")
+    assert not any(shown(one)[0] == "StopReplica" for one in cluster.requests)
+    cluster.register(2)
+    cluster.run()
+    assert not cluster.exists("/brokers/topics/t")
+
+
+@pytest.mark.parametrize(
+    ("path", "meaning"),
+    [
+        ("/brokers/ids", BrokersChanged()),
+        ("/brokers/ids/7", BrokerModified(BrokerId(7))),
+        ("/brokers/ids/x", None),
+        ("/brokers/topics", TopicsChanged()),
+        ("/brokers/topics/7", TopicModified("7")),
+        ("/brokers/topics/t/partitions", None),
+        ("/admin/delete_topics", TopicDeletionRequested()),
+        ("/controller", None),
+        ("/elsewhere/7", None),
+    ],
+)
+def test_what_a_watch_means(path: str, meaning: object):
+    assert event_of_watch(path) == meaning
+
+
 def test_a_state_that_cannot_be_read_leaves_its_partition_without_a_leader():
     cluster = Cluster()
     cluster.add("t", [1, 2], [2, 1])
@@ -121,6 +225,8 @@ def test_a_state_that_cannot_be_read_leaves_its_partition_without_a_leader():
     assert cluster.partition_state("t", 1) is P.ONLINE
     assert cluster.data("/brokers/topics/t/partitions/0/state") == b"nonsense"
     assert any("cannot be read" in failed.reason for failed in cluster.failures())
+    ignored = [one.path for one in cluster.stories if isinstance(one, ZnodeIgnored)]
+    assert ignored == ["/brokers/topics/t/partitions/0/state"]
 
 
 @behaviour("N3")

@@ -24,6 +24,9 @@ ANSWER_MS = 40_000
 """Virtual time within which a good request has to be answered."""
 WRONG = "wrong"
 """What the names of clients begin with that send wrong frames."""
+WRONG_CLIENTS = 4
+FRAMES_PER_PAUSE = 100
+PAUSE_MS = 3000
 CORPUS, DOOMED, GOOD = "corpus", "doomed", "good"
 
 
@@ -91,25 +94,38 @@ class FuzzWorld(ClusterWorld):
         (topic,) = raw_answers.described(describing, client.ask(describing)).topics
         self.place = Place(CORPUS, topic.topic_id, 0, 0)
         client.close()
-        self._wrong = self.open(WRONG)
+        self._fed = 0
+        self._wrong = self._open_wrong()
         self.check_good()
 
     def open(self, kind: str = "good") -> RawClient:
         self._opened += 1
         return RawClient(self, f"{kind}{self._opened}")
 
+    def _open_wrong(self) -> list[RawClient]:
+        return [self.open(WRONG) for _ in range(WRONG_CLIENTS)]
+
     @property
     def control(self) -> Control:
         return Control(1, 1, -1)
 
     def feed(self, mutant: Mutant) -> None:
-        """Let the broker have it, and let it finish what can be done at once."""
-        if self._wrong.is_closed:
-            self._wrong = self.open(WRONG)
-        self._wrong.send(mutant.frame)
-        self.scheduler.now_ms += 1
-        self.settle()
-        self._wrong.answers.clear()
+        """Let the broker have it, from one of a few connections in turn.
+
+        Two of three times all is done at once that can be; else the next frame comes in between.
+        Now and then some time passes, for what waits for it.
+        """
+        self._fed += 1
+        place = self._fed % WRONG_CLIENTS
+        if self._wrong[place].is_closed:
+            self._wrong[place] = self.open(WRONG)
+        self._wrong[place].send(mutant.frame)
+        if self._fed % 3:
+            self.scheduler.now_ms += 1
+            self.settle()
+        if self._fed % FRAMES_PER_PAUSE == 0:
+            self.run(PAUSE_MS)
+        self._wrong[place].answers.clear()
         if self.host.failure is not None:
             raise BugFound(f"the broker gave up: {self.host.failure!r}")
 
@@ -117,7 +133,7 @@ class FuzzWorld(ClusterWorld):
         """kill -9 and a start on what is on the disk: nothing that was sent may be in its way."""
         self.crash(1)
         self.restart(1)
-        self._wrong = self.open(WRONG)
+        self._wrong = self._open_wrong()
         self.check_directories()
         self.run_until(lambda: self.host.broker.metadata_cache.contains(GOOD, 0))
         self.check_good()

@@ -18,7 +18,14 @@ import pytest
 from barnabas.broker.router import SERVED
 from tests.e2e import raw_answers, raw_batches, raw_requests
 from tests.e2e.broker_process import BrokerProcess
-from tests.e2e.fuzz_world import CORPUS, DOOMED, GOOD, FuzzWorld, counted_handlers
+from tests.e2e.fuzz_world import (
+    CORPUS,
+    DOOMED,
+    GOOD,
+    WRONG_CLIENTS,
+    FuzzWorld,
+    counted_handlers,
+)
 from tests.e2e.fuzzer import Mutant, Mutator, make_corpus
 from tests.e2e.process_figures import resident_bytes
 from tests.e2e.raw_requests import Control, Place
@@ -37,8 +44,8 @@ RESTART_EVERY = 10
 """Thousands between two kills of the broker in memory."""
 FRAME_CPU_SECONDS_MAX = 3.0
 """What one frame may cost: the dearest good one makes some hundred logs."""
-CONNECTIONS_LEFT_MAX = 4
-"""The one for wrong frames, the broker's own to itself; those that were closed are forgotten."""
+CONNECTIONS_LEFT_MAX = WRONG_CLIENTS + 3
+"""Those for wrong frames, the broker's own to itself; the closed ones are forgotten."""
 REACHED_MIN = 0.5
 MIB = 1024 * 1024
 GOOD_CORRELATION = b"good"

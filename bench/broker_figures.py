@@ -145,6 +145,8 @@ def one(bench: Bench) -> list[Line]:
 
 
 def bulk(bench: Bench) -> list[Line]:
+    for broker in bench.brokers.values():
+        broker.await_retention()
     smaller, larger = bench.alternate(BATCHES_16_KIB), bench.alternate(BATCHES_1_MIB)
     key = "cpu_seconds_per_gigabyte"
     return [

@@ -16,6 +16,8 @@ from bench.programs import ROOT, Programs
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
+FIRST_RETENTION_SECONDS = 31.0
+"""Kafka's brokers look at retention for the first time after thirty."""
 SEGMENT_BYTES = 32 * 1024 * 1024
 PARTITIONS = 8
 TOPIC = "bench"
@@ -56,6 +58,7 @@ class BenchBroker:
         self.directory = directory
         self._process = process
         self.first_answer_seconds = self._wait_for_an_answer(begun)
+        self._begun = begun
 
     @property
     def pid(self) -> int:
@@ -86,6 +89,14 @@ class BenchBroker:
         for thread in Path(f"/proc/{self.pid}/task").iterdir():
             total_ns += int((thread / "schedstat").read_text().split()[0])
         return total_ns / 1e9
+
+    def await_retention(self) -> None:
+        """Until segments are removed as others are filled, as in a log that has run for long.
+
+        Before that every page is new, and where a host lends memory to a virtual machine a new
+        page costs more than all that a broker does to fill it.
+        """
+        time.sleep(max(0.0, self._begun + FIRST_RETENTION_SECONDS - time.perf_counter()))
 
     def stop(self) -> None:
         self._process.send_signal(signal.SIGTERM)
@@ -141,9 +152,11 @@ def _server_properties(port: int, directory: Path) -> str:
         "log.dirs": directory / "logs",
         "barnabas.metadata.dir": directory / "metadata",
         "log.segment.bytes": SEGMENT_BYTES,
-        "log.retention.bytes": 2 * SEGMENT_BYTES,
-        "log.retention.check.interval.ms": 1000,
-        "log.segment.delete.delay.ms": 1000,
+        # The generator's records are of 2023: by time they would all be removed at once.
+        "log.retention.ms": -1,
+        "log.retention.bytes": SEGMENT_BYTES,
+        "log.retention.check.interval.ms": 100,
+        "log.segment.delete.delay.ms": 100,
     }
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 

@@ -7,6 +7,7 @@ large frame grows with the bytes that arrive, never with the length that was pro
 import errno
 import socket
 from collections.abc import Sequence
+from io import BytesIO
 from typing import Protocol
 
 from librt.strings import read_i32_be
@@ -65,6 +66,7 @@ class FramedSocket:
         "is_paused",
         "large",
         "large_fill",
+        "large_room",
         "large_size",
         "last_active_ms",
         "out_bytes",
@@ -87,8 +89,9 @@ class FramedSocket:
         self.buffers = buffers
         self.frame_bytes_max = frame_bytes_max
         self._left = b""
-        self.large: bytearray | None = None
+        self.large: BytesIO | None = None
         self.large_size = 0
+        self.large_room = 0
         self.large_fill = 0
         self._out: list[Buffer | FileSlice] = []
         self._out_position = 0
@@ -111,7 +114,7 @@ class FramedSocket:
             if large is None:
                 size = self.sock.recv_into(self.buffers.receive)
             else:
-                size = self.sock.recv_into(memoryview(large)[self.large_fill :])
+                size = self.sock.recv_into(large.getbuffer()[self.large_fill :])
         except (BlockingIOError, InterruptedError):
             return
         except OSError as problem:
@@ -159,22 +162,27 @@ class FramedSocket:
 
     def _begin_large(self, data: bytes, start: int, size: int) -> None:
         arrived = len(data) - start
-        large = bytearray(min(size, max(FIRST_LARGE_BUFFER_BYTES, arrived)))
-        large[:arrived] = memoryview(data)[start:]
-        self.large = large
+        self.large = BytesIO()
         self.large_size = size
+        self._make_room(self.large, min(size, max(FIRST_LARGE_BUFFER_BYTES, arrived)))
+        self.large.getbuffer()[:arrived] = memoryview(data)[start:]
         self.large_fill = arrived
 
-    def _fill_large(self, large: bytearray, size: int, now_ms: int) -> None:
+    def _make_room(self, large: BytesIO, room: int) -> None:
+        """What is written behind the end makes room up to there, in one piece."""
+        large.seek(room - 1)
+        large.write(b"\0")
+        self.large_room = room
+
+    def _fill_large(self, large: BytesIO, size: int, now_ms: int) -> None:
         self.large_fill += size
         if self.large_fill == self.large_size:
             self.large = None
             self.frame_started_ms = -1
-            frame = bytes(large)
-            del large
-            self.owner.on_frame(frame, 0, len(frame))
-        elif self.large_fill == len(large):
-            large.extend(bytes(min(self.large_size - len(large), len(large))))
+            # The very bytes that were received into: a full BytesIO gives them away uncopied.
+            self.owner.on_frame(large.getvalue(), 0, self.large_size)
+        elif self.large_fill == self.large_room:
+            self._make_room(large, min(self.large_size, 2 * self.large_room))
 
     def pause(self) -> None:
         """Hand over no more frames until `resume`."""
@@ -190,7 +198,7 @@ class FramedSocket:
     @property
     def received_bytes(self) -> int:
         """Room taken by what has arrived and was not handed over."""
-        return len(self._left) + (0 if self.large is None else len(self.large))
+        return len(self._left) + (0 if self.large is None else self.large_room)
 
     # -- sending -----------------------------------------------------------------------------
 

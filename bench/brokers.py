@@ -110,7 +110,7 @@ class BenchBroker:
         """The longest turns since it started, once it has stopped; None when it did not tell.
 
         A broker that finds BARNABAS_LOOP_TURNS in its environment writes this JSON there when it
-        stops: {"p999_ms": 1.2, "max_ms": 7.5}.
+        is told to stop: {"p999_ms": 1.2, "max_ms": 7.5}.
         """
         path = self.directory / "loop-turns.json"
         if not path.exists():

@@ -67,6 +67,7 @@ class BrokerProcess:
         self._on_started = on_started
         self._exit_code = EXIT_OK
         self._is_stopping = False
+        self._turns = LoopTurns() if os.environ.get(LOOP_TURNS_VARIABLE) else None
         raise_file_limit()
         bound = listeners.listen(config.listeners, config.socket_listen_backlog_size)
         self.config = with_real_addresses(config, [listener for listener, _ in bound])
@@ -104,10 +105,8 @@ class BrokerProcess:
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.on_signal(number, self._stop)
         self._loop.post(self._start)
-        turns_file = os.environ.get(LOOP_TURNS_VARIABLE)
-        turns = LoopTurns() if turns_file else None
         try:
-            self._loop.run(turns)
+            self._loop.run(self._turns)
         except Exception as bug:
             self._note_bug(bug)
         finally:
@@ -115,8 +114,6 @@ class BrokerProcess:
             self._store.close()
             self._disk.stop()
             self._loop.close()
-        if turns is not None and turns_file:
-            turns.write(Path(turns_file))
         return self._exit_code
 
     def _start(self, now_ms: int) -> None:
@@ -135,6 +132,8 @@ class BrokerProcess:
             self._loop.stop()
             return
         self._is_stopping = True
+        if self._turns is not None:
+            self._turns.write(Path(os.environ[LOOP_TURNS_VARIABLE]))
         self._transport.stop_listening()
         self.broker.stop(self._transport.now_ms)
 

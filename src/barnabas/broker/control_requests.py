@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.broker.connections import Request
 from barnabas.broker.event_stream import ControlRequestBegan, ControlRequestEnded
+from barnabas.broker.partition import Partition
 from barnabas.model.epochs import NO_EPOCH, ControllerEpoch
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import BrokerId, TopicPartition
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 ReplicaDeleted = Callable[[TopicPartition, int, int], None]
 """Takes the partition, the leader epoch of the request (NO_EPOCH: none) and the time (S9)."""
+
+
+RolesChanged = Callable[[list[Partition], list[Partition], int], None]
+"""Takes who leads now and did not before, who follows in a new epoch, and the time (L25)."""
 
 
 class Sender(NamedTuple):
@@ -67,6 +72,17 @@ class ControlRequests:
         self._current: ControlRequest | None = None
         self._is_advancing = False
         self._deleted_listeners: list[ReplicaDeleted] = []
+        self._role_listeners: list[RolesChanged] = []
+
+    def on_roles_changed(self, listener: RolesChanged) -> None:
+        """Call `listener` after every LeaderAndIsr that changed something, before its answer."""
+        self._role_listeners.append(listener)
+
+    def note_roles(self, led: list[Partition], followed: list[Partition], now_ms: int) -> None:
+        """Tell those who keep state by leadership, in the order of the requests (L25)."""
+        if led or followed:
+            for listener in self._role_listeners:
+                listener(led, followed, now_ms)
 
     def on_replica_deleted(self, listener: ReplicaDeleted) -> None:
         """Call `listener` for every replica that a StopReplica deleted here (S9)."""

@@ -20,9 +20,11 @@ _NOT_LEADER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 def finish_produce(broker: Broker, produce: PendingProduce, now_ms: int) -> None:
     """Send the answer; without acks an error can only be told by closing the connection."""
     request = produce.request
-    if produce.acks != 0:
+    if request is None:
+        _finish_own(produce, now_ms)
+    elif produce.acks != 0:
         if produce.has_error and request.api_version >= FIRST_VERSION_WITH_LEADERS:
-            _tell_leaders(broker, produce)
+            _tell_leaders(broker, produce, request.connection.listener)
         broker.answer(request, produce.response)
     elif produce.has_error:
         broker.refuse(request.connection, "a produce with acks=0 failed", now_ms)
@@ -30,13 +32,21 @@ def finish_produce(broker: Broker, produce: PendingProduce, now_ms: int) -> None
         broker.answer_nothing(request)
 
 
-def _tell_leaders(broker: Broker, produce: PendingProduce) -> None:
+def _finish_own(produce: PendingProduce, now_ms: int) -> None:
+    """Tell the room of this broker that appended what became of it."""
+    then = produce.then
+    if then is not None:
+        [topic] = produce.response.responses
+        [partition] = topic.partition_responses
+        then(partition.error_code, now_ms)
+
+
+def _tell_leaders(broker: Broker, produce: PendingProduce, listener: str) -> None:
     """Name the leader of every partition that is led elsewhere, and where it is reached."""
     nodes: dict[int, Node] = {}
     for topic in produce.response.responses:
         for partition in topic.partition_responses:
             if partition.error_code == _NOT_LEADER:
-                listener = produce.request.connection.listener
                 hint = leader_hint(broker, topic.name, partition.index, listener)
                 partition.current_leader = LeaderIdAndEpoch(hint.leader_id, hint.leader_epoch)
                 if hint.node is not None:

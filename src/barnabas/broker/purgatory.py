@@ -33,8 +33,16 @@ _NONE: Final = int(ErrorCode.NONE)
 _TIMED_OUT: Final = int(ErrorCode.REQUEST_TIMED_OUT)
 
 
+Replicated = Callable[[int, int], None]
+"""Takes the error code of an append of this broker's own, and the time."""
+
+
 class PendingProduce:
-    """A produce whose answer is not final yet."""
+    """A produce whose answer is not final yet.
+
+    What this broker itself appends is one as well, with nobody's request: `then` is called where
+    a client would be answered.
+    """
 
     __slots__ = (
         "acks",
@@ -42,16 +50,23 @@ class PendingProduce:
         "has_error",
         "request",
         "response",
+        "then",
         "timeout_ms",
         "waiting",
         "waiting_count",
     )
 
     def __init__(
-        self, request: Request, response: ProduceResponse, acks: int, timeout_ms: int
+        self,
+        request: Request | None,
+        response: ProduceResponse,
+        acks: int,
+        timeout_ms: int,
+        then: Replicated | None = None,
     ) -> None:
         self.request = request
         self.response = response
+        self.then = then
         self.acks: int = acks
         self.timeout_ms: int = timeout_ms
         self.has_error: bool = False
@@ -215,10 +230,11 @@ class Purgatory:
             if produce.deadline is not None:
                 produce.deadline.cancel()
                 del self._parked_produces[produce]
-            if produce.has_error or produce.acks == 0:
+            request = produce.request
+            if request is None or produce.has_error or produce.acks == 0:
                 self._finish_produce(produce, now_ms)
             else:
-                self._router.answer(produce.request, produce.response)
+                self._router.answer(request, produce.response)
 
     def park_produce(self, room: WaitingRoom, staged: StagedBatch, now_ms: int) -> None:
         """It is written here; wait for the followers until the produce's time is over."""

@@ -124,8 +124,9 @@ class Replicas:
 
     def end_turn(self, now_ms: int) -> None:
         """Write what was taken in, move the watermarks, answer those who waited for that."""
-        dirty = self._dirty
-        if dirty:
+        # Who is told that its records are replicated may append the next ones at once.
+        while self._dirty:
+            dirty = self._dirty
             self._dirty = []
             for partition in dirty:
                 if partition.is_dirty:

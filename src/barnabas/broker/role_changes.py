@@ -168,18 +168,21 @@ class RoleChange:
             log = partition.log
             if log is not None and told.topic_id != NO_TOPIC_ID and log.topic_id == NO_TOPIC_ID:
                 log.set_topic_id(told.topic_id)
-        self._make_leaders(now_ms)
-        self._make_followers(now_ms)
+        led = self._make_leaders(now_ms)
+        followed = self._make_followers(now_ms)
         fetchers = self._broker.fetchers
         for topic_partition, topic_id in self._new_ids:
             fetchers.update_topic_id(topic_partition, topic_id)
         fetchers.close_idle()
+        self._broker.control_requests.note_roles(led, followed, now_ms)
         self._done(now_ms)
 
-    def _make_leaders(self, now_ms: int) -> None:
+    def _make_leaders(self, now_ms: int) -> list[Partition]:
+        """Lead, each in its new epoch; those that did not lead before."""
         broker = self._broker
         leaders = [entry for entry in self._leaders if not entry[0].is_offline]
         broker.fetchers.stop([partition.topic_partition for partition, _ in leaders], now_ms)
+        new = [partition for partition, _ in leaders if not partition.is_leader]
         for partition, told in leaders:
             has_moved = partition.become_leader(
                 told.state,
@@ -190,9 +193,13 @@ class RoleChange:
             )
             if has_moved:
                 broker.replicas.note_watermark_moved(partition, now_ms)
+        return new
 
-    def _make_followers(self, now_ms: int) -> None:
-        """Refuse produce first, stop fetching, answer those who wait, fetch anew (L20)."""
+    def _make_followers(self, now_ms: int) -> list[Partition]:
+        """Refuse produce first, stop fetching, answer those who wait, fetch anew (L20).
+
+        Those whose epoch is new.
+        """
         broker = self._broker
         moved: list[tuple[Partition, TopicId]] = []
         for partition, told in self._followers:
@@ -205,6 +212,7 @@ class RoleChange:
             broker.replicas.dismiss(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
         if not broker.is_stopping:
             broker.fetchers.follow(moved, now_ms)
+        return [partition for partition, _ in moved]
 
 
 def _can_name_a_directory(key: TopicPartition) -> bool:

@@ -63,7 +63,7 @@ def handle(broker: Broker, request: Request, body: ProduceRequest, now_ms: int) 
     pending = PendingProduce(
         request, ProduceResponse(responses=responses), body.acks, body.timeout_ms
     )
-    intake = _Intake(broker.replicas, pending, body.transactional_id, now_ms)
+    intake = _Intake(broker.replicas, request, pending, body.transactional_id, now_ms)
     for topic_data in body.topic_data:
         topic = topic_data.name
         intake.begin_topic(topic)
@@ -90,6 +90,7 @@ class _Intake:
         "_now_ms",
         "_pending",
         "_replicas",
+        "_request",
         "_topic",
         "_transactional_id",
         "_version",
@@ -99,14 +100,16 @@ class _Intake:
     def __init__(
         self,
         replicas: Replicas,
+        request: Request,
         pending: PendingProduce,
         transactional_id: str | None,
         now_ms: int,
     ) -> None:
         self._replicas = replicas
+        self._request = request
         self._pending = pending
         self._acks: int = pending.acks
-        self._version: int = pending.request.api_version
+        self._version: int = request.api_version
         self._transactional_id = transactional_id
         self._wall_ms: int = replicas.wall_ms(now_ms)
         self._now_ms: int = now_ms
@@ -122,7 +125,7 @@ class _Intake:
         self._known = self._replicas.metadata_cache.topic(topic)
         self._hosted = self._replicas.of_topic(topic)
         self._may_write = -1 <= self._acks <= 1 and (
-            topic not in INTERNAL_TOPICS or self._pending.request.client_id == ADMIN_CLIENT_ID
+            topic not in INTERNAL_TOPICS or self._request.client_id == ADMIN_CLIENT_ID
         )
 
     def take(self, index: int, records: object) -> PartitionProduceResponse:

@@ -14,6 +14,7 @@ from barnabas.core.administration.creation import (
     Surroundings,
     TopicPlan,
     TopicWish,
+    automatic_wish,
     plan_creation,
 )
 from barnabas.core.administration.expansion import GrowthWish, plan_expansion, unknown_topic
@@ -140,7 +141,7 @@ class Administration:
                     errors[topic] = error
             on_created(errors, now_ms)
 
-        wishes = [TopicWish(topic) for topic in wanted]
+        wishes = [automatic_wish(topic, self._broker.config) for topic in wanted]
         self.create_topics(wishes, is_validation=False, timeout_ms=0, then=on_written)
 
     def _plan(

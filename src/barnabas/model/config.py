@@ -63,6 +63,19 @@ class BrokerConfig:
     auto_create_topics_enable: bool = True
     delete_topic_enable: bool = True
 
+    group_min_session_timeout_ms: int = 6000
+    group_max_session_timeout_ms: int = 1800000
+    group_initial_rebalance_delay_ms: int = 3000
+    group_max_size: int = _MAX_INT
+    offset_metadata_max_bytes: int = 4096
+    offsets_topic_replication_factor: int = 3
+    offsets_topic_num_partitions: int = 50
+    offsets_topic_segment_bytes: int = 104857600
+    offsets_topic_compression_codec: int = 0
+    offsets_retention_minutes: int = 10080
+    offsets_retention_check_interval_ms: int = 600000
+    offsets_commit_timeout_ms: int = 5000
+
     controller_socket_timeout_ms: int = 30000
     replica_lag_time_max_ms: int = 30000
     replica_socket_timeout_ms: int = 30000

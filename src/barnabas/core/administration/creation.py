@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from barnabas.core.administration.placement import Assigned, Place, assign_replicas
 from barnabas.core.administration.refusals import Refused
-from barnabas.core.administration.topic_names import TopicNames, find_fault
-from barnabas.model.config import check_topic_overrides
+from barnabas.core.administration.topic_names import GROUP_TOPIC, TopicNames, find_fault
+from barnabas.model.config import BrokerConfig, check_topic_overrides
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import ConfigRefused
 from barnabas.model.ids import BrokerId
@@ -25,6 +25,22 @@ class TopicWish:
     replication_factor: int = UNSET
     assignments: Sequence[tuple[int, tuple[BrokerId, ...]]] = ()
     configs: Sequence[tuple[str, str | None]] = ()
+
+
+def automatic_wish(topic: str, config: BrokerConfig) -> TopicWish:
+    """What a topic gets that is created because somebody asked for it (C4, C5)."""
+    if topic != GROUP_TOPIC:
+        return TopicWish(topic)
+    return TopicWish(
+        topic,
+        config.offsets_topic_num_partitions,
+        config.offsets_topic_replication_factor,
+        configs=(
+            ("compression.type", "producer"),
+            ("cleanup.policy", "compact"),
+            ("segment.bytes", str(config.offsets_topic_segment_bytes)),
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from typing import Final
 MAX_LENGTH: Final = 249
 """A log directory's name is the topic's, a dash and a number; files have names of 255 at most."""
 
-INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state")
+GROUP_TOPIC: Final = "__consumer_offsets"
+TRANSACTION_TOPIC: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = (GROUP_TOPIC, TRANSACTION_TOPIC)
 
 _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 

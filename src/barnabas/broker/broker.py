@@ -14,10 +14,12 @@ from barnabas.broker.dynamic_configs import DynamicConfigs
 from barnabas.broker.event_stream import ConnectionRefused, ConnectionsTurnedAway, EventStream
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.fetchers import ReplicaFetchers
+from barnabas.broker.groups import Groups
 from barnabas.broker.life import Life
 from barnabas.broker.links import Links
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.metadata_session import MetadataSession
+from barnabas.broker.old_offsets import OldOffsets
 from barnabas.broker.ports import ConnectionId, LinkId, MetadataStore, Transport, WallClock
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.registration import Registration
@@ -74,6 +76,8 @@ class Broker:
         self.control_requests = ControlRequests(self)
         self.administration = Administration(self)
         self.producer_ids = ProducerIds(self)
+        self.groups = Groups(self)
+        self.old_offsets = OldOffsets(self)
         self.controller = ControllerRole(self)
         self.dynamic_configs = DynamicConfigs(self)
         self.registration = Registration(self)

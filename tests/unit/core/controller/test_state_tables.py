@@ -123,4 +123,5 @@ def test_a_request_that_the_arrow_does_not_name_is_a_bug():
 
 
 def test_all_machines_are_listed_once():
-    assert [table.name for table in MACHINES] == ["REPLICA", "PARTITION", "FOLLOWER"]
+    names = [table.name for table in MACHINES]
+    assert names == ["REPLICA", "PARTITION", "FOLLOWER", "GROUP"]

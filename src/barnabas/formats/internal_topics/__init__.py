@@ -1,0 +1,1 @@
+"""Records of the topics that brokers keep for themselves."""

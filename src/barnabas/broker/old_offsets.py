@@ -102,8 +102,9 @@ class OldOffsets:
 
         def on_read(answered: StoreAnswer, now_ms: int) -> None:
             for key, outcome in zip(wanted, answered.outcomes, strict=False):
-                if outcome.is_ok and outcome.data.isdigit():
-                    found[key] = FetchedOffset(int(outcome.data))
+                data = outcome.data or b""
+                if outcome.is_ok and data.isdigit():
+                    found[key] = FetchedOffset(int(data))
             answer(found)
 
         self._broker.metadata.submit([GetData(_path(group_id, key)) for key in wanted], on_read)

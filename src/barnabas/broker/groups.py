@@ -89,15 +89,11 @@ class Groups:
 
     # -- what handlers ask for ---------------------------------------------------------------
 
-    def join(
-        self, asked: JoinAsked, answer: Callable[[JoinResult], None], now_ms: int
-    ) -> None:
+    def join(self, asked: JoinAsked, answer: Callable[[JoinResult], None], now_ms: int) -> None:
         led, shard = self._find(asked.group_id)
         self._perform(led, shard.join(asked, answer, now_ms), now_ms)
 
-    def sync(
-        self, asked: SyncAsked, answer: Callable[[SyncResult], None], now_ms: int
-    ) -> None:
+    def sync(self, asked: SyncAsked, answer: Callable[[SyncResult], None], now_ms: int) -> None:
         led, shard = self._find(asked.group_id)
         self._perform(led, shard.sync(asked, answer, now_ms), now_ms)
 
@@ -107,9 +103,7 @@ class Groups:
         self._arm(led, now_ms)
         return error
 
-    def leave(
-        self, asked: LeaveAsked, answer: Callable[[LeaveResult], None], now_ms: int
-    ) -> None:
+    def leave(self, asked: LeaveAsked, answer: Callable[[LeaveResult], None], now_ms: int) -> None:
         led, shard = self._find(asked.group_id)
         self._perform(led, shard.leave(asked, answer, now_ms), now_ms)
 
@@ -151,9 +145,7 @@ class Groups:
             led = self._led[index]
             is_loading = is_loading or led.scan is not None
             found += led.shard.list_groups(frozenset(states), frozenset(types))
-        return (
-            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NONE
-        ), found
+        return (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NONE), found
 
     def delete_groups(
         self,

@@ -49,9 +49,7 @@ def append_own(
     leader, log = partition.leader, partition.log
     if leader is None or log is None:
         is_lost = partition.is_offline
-        then(
-            ErrorCode.KAFKA_STORAGE_ERROR if is_lost else ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms
-        )
+        then(ErrorCode.KAFKA_STORAGE_ERROR if is_lost else ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
         return
     if leader.is_under_min_isr:
         then(ErrorCode.NOT_ENOUGH_REPLICAS, now_ms)

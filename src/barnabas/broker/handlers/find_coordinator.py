@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_MANY: Final = 4
 GROUP: Final = 0
 TRANSACTION: Final = 1
+MESSAGES: Final = {
+    ErrorCode.NONE: "NONE",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+}
+"""What Kafka says where there is room for one message; where there is room for many it is silent."""
 NO_TRANSACTIONS: Final = "this broker has no transactions yet: leave transactional.id unset"
 
 
@@ -34,9 +39,7 @@ def handle(
         message = NO_TRANSACTIONS
         if body.key_type != TRANSACTION:
             message = f"there is no coordinator of type {body.key_type}"
-        return _response(
-            request, [_none(key, ErrorCode.INVALID_REQUEST, message) for key in keys]
-        )
+        return _response(request, [_none(key, ErrorCode.INVALID_REQUEST, message) for key in keys])
     if broker.metadata_cache.topic(GROUP_TOPIC) is not None:
         return _response(request, [_locate(broker, request, key) for key in keys])
 
@@ -66,7 +69,7 @@ def _locate(broker: Broker, request: Request, key: str) -> Coordinator:
     return Coordinator(key=key, node_id=node.broker_id, host=node.host, port=node.port)
 
 
-def _none(key: str, error: ErrorCode, message: str | None = None) -> Coordinator:
+def _none(key: str, error: ErrorCode, message: str = "") -> Coordinator:
     return Coordinator(
         key=key, node_id=NO_BROKER, host="", port=-1, error_code=error, error_message=message
     )
@@ -76,9 +79,10 @@ def _response(request: Request, found: list[Coordinator]) -> FindCoordinatorResp
     if request.api_version >= FIRST_VERSION_WITH_MANY:
         return FindCoordinatorResponse(coordinators=found)
     [one] = found
+    error = ErrorCode(one.error_code)
     return FindCoordinatorResponse(
-        error_code=one.error_code,
-        error_message=one.error_message,
+        error_code=error,
+        error_message=one.error_message or MESSAGES[error],
         node_id=one.node_id,
         host=one.host,
         port=one.port,

@@ -22,6 +22,7 @@ from barnabas.formats.internal_topics.consumer_offsets import (
     encode_committed_offset,
     encode_offset_key,
 )
+from barnabas.model.config import UNLIMITED
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import TopicPartition
 
@@ -105,7 +106,7 @@ def _judged(
     """What each partition is answered as far as that is known, and what is to be written."""
     epoch_ms = rebalances.epoch_ms()
     expires = asked.retention_ms != DEFAULT_RETENTION_MS
-    expire_timestamp = epoch_ms + asked.retention_ms if expires else NO_TIMESTAMP
+    expire_timestamp = min(epoch_ms + asked.retention_ms, UNLIMITED) if expires else NO_TIMESTAMP
     length_max = rebalances.settings.offset_metadata_length_max
     has_room = group.offsets.count + len(asked.commits) <= OFFSETS_MAX
     errors: dict[TopicPartition, ErrorCode] = {}

@@ -133,6 +133,18 @@ def test_during_a_rebalance_the_first_to_join_are_those_who_stay():
     assert world.heartbeat(second) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_ids_that_were_given_out_are_bounded():
+    world = GroupWorld(GroupSettings(initial_delay_ms=0, pending_members_max=2))
+    given = [world.joined(world.ask_join(version=4)) for _ in range(3)]
+    assert [result.error for result in given] == [
+        *(ErrorCode.MEMBER_ID_REQUIRED,) * 2,
+        ErrorCode.GROUP_MAX_SIZE_REACHED,
+    ]
+    # Whoever has one uses it, and makes room with that.
+    world.ask_join(member_id=given[0].member_id, version=4)
+    assert error_of(world, world.ask_join(version=4)) is ErrorCode.MEMBER_ID_REQUIRED
+
+
 def test_what_members_tell_of_themselves_is_bounded():
     world = GroupWorld(GroupSettings(initial_delay_ms=0, message_size_max=100))
     world.stable_group(1)
@@ -235,6 +247,24 @@ def test_a_second_join_takes_the_place_of_the_first():
     assert error_of(world, older) is ErrorCode.REBALANCE_IN_PROGRESS
     world.ask_join(member_id=second.member_id)
     assert error_of(world, newer) is ErrorCode.NONE
+
+
+def test_the_time_outs_of_the_last_join_count():
+    world = GroupWorld()
+    (first,) = world.stable_group(1)
+    world.ask_join(member_id=first.member_id, session_ms=20_000, rebalance_ms=5_000)
+    world.advance(4_999)
+    assert state(world) == "CompletingRebalance"
+    second = first._replace(generation_id=2)
+    world.ask_sync(second, {})
+    world.advance(19_999)
+    assert world.heartbeat(second) is ErrorCode.NONE
+    newcomer = world.ask_join(rebalance_ms=1)
+    world.advance(4_999)
+    assert newcomer not in world.answers
+    world.advance(1)
+    assert world.joined(newcomer).error is ErrorCode.NONE
+    assert world.heartbeat(second) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 # -- protocols and leaders -------------------------------------------------------------------------
@@ -415,6 +445,57 @@ def test_static_members_keep_their_place_until_their_session_is_over():
         first.member_id,
         second.member_id,
     ]
+
+
+def test_a_static_leader_that_did_not_join_again_leads_no_more():
+    world = GroupWorld()
+    first, second = world.stable_group(instances=("i", None))
+    rejoined = world.ask_join(member_id=second.member_id, protocols=(Protocol("range", b"other"),))
+    for _ in range(7):
+        world.heartbeat(first, instance="i")
+        world.advance(9_000)
+    joined = world.joined(rejoined)
+    assert (joined.error, joined.leader_id) == (ErrorCode.NONE, second.member_id)
+    assert [member.member_id for member in joined.members] == [first.member_id, second.member_id]
+
+
+def test_an_instance_that_left_comes_back_as_a_new_member():
+    world = GroupWorld()
+    first, _ = world.stable_group(instances=("i", "j"))
+    world.leave(("", "i"))
+    world.ask_join(instance="i")
+    described = world.shard.describe("g")
+    assert described.state == "PreparingRebalance"
+    assert [member.group_instance_id for member in described.members] == ["j", "i"]
+    assert world.heartbeat(first, instance="i") is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_an_instance_whose_successor_syncs_in_its_place_has_synced():
+    world = GroupWorld()
+    waiters = [world.ask_join(instance="i"), world.ask_join(instance="j")]
+    world.advance(0)
+    first = world.joined(waiters[0])
+    world.ask_sync(first, {}, instance="i")
+    back = world.joined(world.ask_join(instance="j"))
+    world.ask_sync(back, instance="j")
+    for _ in range(10):
+        assert world.heartbeat(first, instance="i") is ErrorCode.NONE
+        assert world.heartbeat(back, instance="j") is ErrorCode.NONE
+        world.advance(9_000)
+
+
+def test_an_instance_whose_successor_does_not_sync_is_dropped():
+    world = GroupWorld()
+    waiters = [world.ask_join(instance="i"), world.ask_join(instance="j")]
+    world.advance(0)
+    first = world.joined(waiters[0])
+    world.ask_sync(first, {}, instance="i")
+    back = world.joined(world.ask_join(instance="j"))
+    for _ in range(7):
+        world.heartbeat(first, instance="i")
+        world.heartbeat(back, instance="j")
+        world.advance(9_000)
+    assert world.heartbeat(back, instance="j") is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_no_static_member_ever_has_an_id_to_come_back_with():

@@ -54,9 +54,27 @@ def test_members_commit_in_their_generation_only():
     assert world.commit({T0: 5}, nobody) is ErrorCode.UNKNOWN_MEMBER_ID
     assert world.commit({T0: 5}) is ErrorCode.UNKNOWN_MEMBER_ID
     assert world.commit({T0: 5}, first, group_id="other") is ErrorCode.ILLEGAL_GENERATION
+    # An instance says who it is even before it has an id.
+    nameless = world.ask_commit(
+        {T0: 5}, nobody._replace(member_id="", generation_id=-1), instance="k"
+    )
+    assert world.answer(nameless, CommitResult).errors == {T0: ErrorCode.UNKNOWN_MEMBER_ID}
+    nameless = world.ask_commit(
+        {T0: 5}, first._replace(member_id="", generation_id=-1), instance="i"
+    )
+    assert world.answer(nameless, CommitResult).errors == {T0: ErrorCode.FENCED_INSTANCE_ID}
     fenced = world.ask_commit({T0: 5}, first, instance="j")
     assert world.answer(fenced, CommitResult).errors == {T0: ErrorCode.FENCED_INSTANCE_ID}
     assert world.commit({T0: 5}, second) is NONE
+
+
+def test_generation_zero_is_that_of_a_member():
+    world = GroupWorld()
+    (member,) = world.stable_group(1)
+    world.leave((member.member_id, None))
+    first = member._replace(generation_id=0)
+    assert world.commit({T0: 5}, first) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.commit({T0: 5}, first, group_id="other") is ErrorCode.ILLEGAL_GENERATION
 
 
 def test_members_of_a_group_that_emptied_do_not_commit():
@@ -173,6 +191,30 @@ def test_of_a_partition_that_is_named_twice_the_last_word_counts():
     commit = world.commit_asked((PartitionCommit(T0, 7), PartitionCommit(T0, 8)))
     world.take(world.shard.commit_offsets(commit, waiter, 0))
     assert (world.committed(), len(world.log)) == ({T0: 8}, 1)
+    too_long = PartitionCommit(T0, 10, metadata="x" * 4_097)
+    waiter = world.waiter()
+    commit = world.commit_asked((PartitionCommit(T0, 9), too_long))
+    world.take(world.shard.commit_offsets(commit, waiter, 0))
+    assert world.answer(waiter, CommitResult).errors == {T0: ErrorCode.OFFSET_METADATA_TOO_LARGE}
+    assert world.committed() == {T0: 8}
+
+
+def test_a_group_has_a_bounded_number_of_offsets():
+    world = GroupWorld(GroupSettings(offsets_max=2))
+    full = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    assert world.commit({T0: 1}) is NONE
+    waiter = world.ask_commit({T1: 1, U0: 1})
+    assert world.answer(waiter, CommitResult).errors == {T1: NONE, U0: full}
+    assert world.commit({T0: 2, T1: 2}) is NONE
+    assert world.committed() == {T0: 2, T1: 2}
+
+
+def test_a_shard_has_a_bounded_number_of_groups():
+    world = GroupWorld(GroupSettings(groups_max=2))
+    assert world.commit({T0: 1}) is world.commit({T0: 1}, group_id="h") is NONE
+    assert world.commit({T0: 1}, group_id="k") is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.joined(world.ask_join("k")).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.commit({T0: 2}) is NONE
 
 
 def test_commits_carry_the_time_of_day_and_their_own_expiry():

@@ -13,7 +13,6 @@ from barnabas.core.coordinator.group.requests import (
     FetchedOffset,
     PartitionCommit,
 )
-from barnabas.core.coordinator.group.settings import OFFSETS_MAX
 from barnabas.core.coordinator.outcome import CoordinatorRecord, Outcome, Waiter, Write
 from barnabas.formats.internal_topics.consumer_offsets import (
     NO_TIMESTAMP,
@@ -107,17 +106,17 @@ def _judged(
     epoch_ms = rebalances.epoch_ms()
     expires = asked.retention_ms != DEFAULT_RETENTION_MS
     expire_timestamp = min(epoch_ms + asked.retention_ms, UNLIMITED) if expires else NO_TIMESTAMP
-    length_max = rebalances.settings.offset_metadata_length_max
-    has_room = group.offsets.count + len(asked.commits) <= OFFSETS_MAX
+    settings = rebalances.settings
+    room = settings.offsets_max - group.offsets.count
     errors: dict[TopicPartition, ErrorCode] = {}
     offsets: dict[TopicPartition, CommittedOffset] = {}
     for told in asked.commits:
         partition = told.partition
         # Of a partition that is named twice the last word counts.
         offsets.pop(partition, None)
-        if _utf16_length(told.metadata or "") > length_max:
+        if _utf16_length(told.metadata or "") > settings.offset_metadata_length_max:
             errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-        elif not has_room and not group.offsets.has(partition):
+        elif len(offsets) >= room and not group.offsets.has(partition):
             errors[partition] = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
         else:
             errors[partition] = ErrorCode.NONE

@@ -148,8 +148,17 @@ def test_ids_that_were_given_out_are_bounded():
 def test_what_members_tell_of_themselves_is_bounded():
     world = GroupWorld(GroupSettings(initial_delay_ms=0, message_size_max=100))
     world.stable_group(1)
-    large = (Protocol("range", bytes(1600)),)
-    assert error_of(world, world.ask_join(protocols=large)) is ErrorCode.GROUP_MAX_SIZE_REACHED
+    (member,) = world.stable_group(1, group_id="h", protocols=(Protocol("range", bytes(1_000)),))
+    # 1,600 bytes in all: of each member its last words, and nothing of those who left.
+    for size, is_allowed in ((590, True), (591, False)):
+        waiter = world.ask_join("h", protocols=(Protocol("range", bytes(size)),))
+        assert (waiter in world.answers) == (not is_allowed)
+        if is_allowed:
+            world.ask_join("h", member_id=member.member_id)
+            world.leave((world.joined(waiter).member_id, None), group_id="h")
+            changed = (Protocol("range", bytes(1_000)),)
+            world.ask_join("h", member_id=member.member_id, protocols=changed)
+    assert error_of(world, waiter) is ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 # -- when a generation begins ----------------------------------------------------------------------
@@ -383,6 +392,20 @@ def test_a_replacement_that_was_lost_changes_nothing():
     retried = world.ask_join(instance="j")
     world.replicate()
     assert error_of(world, retried) is ErrorCode.NONE
+
+
+def test_a_replacement_that_was_lost_told_nothing_of_what_the_instance_knows():
+    world = GroupWorld()
+    waiters = [world.ask_join(instance=instance, protocols=BOTH) for instance in ("i", "j")]
+    world.advance(0)
+    members = [world.joined(waiter) for waiter in waiters]
+    for member, instance in zip(members, ("i", "j"), strict=True):
+        world.ask_sync(member, {}, instance=instance)
+    world.replicates = False
+    world.ask_join(instance="j", protocols=RANGE)
+    world.lose(ErrorCode.NOT_ENOUGH_REPLICAS)
+    # Both still know the other protocol, so who knows that one alone may join.
+    assert world.ask_join(protocols=ROUND_ROBIN) not in world.answers
 
 
 def test_a_replacement_is_judged_anew_when_the_group_has_moved_on_meanwhile():

@@ -47,6 +47,15 @@ TABLE: tuple[tuple[str, str, str], ...] = (
     ("LogValidator", "barnabas.formats.batches.admission", "records are not decoded"),
     ("AbstractFetcherThread", "barnabas.core.replication.follower", "broker.fetchers asks"),
     ("ReplicaFetcherManager", "barnabas.broker.fetchers", ""),
+    ("GroupCoordinator", "barnabas.core.coordinator.shard:GroupShard", "one for each partition"),
+    ("GroupMetadataManager", "barnabas.core.coordinator.loading", "records, commits, removals"),
+    ("GroupMetadata, GroupState", "barnabas.core.coordinator.group.group:Group", "group_states"),
+    ("MemberMetadata", "barnabas.core.coordinator.group.members:Member", ""),
+    (
+        "DelayedJoin, DelayedHeartbeat, DelayedSync",
+        "barnabas.core.coordinator.timers:Timers",
+        "one heap for each shard",
+    ),
     ("message generator", "barnabas.formats.codec", "tools/generate_codec.py writes the modules"),
     ("ApiKeys, ApiMessageType", "barnabas.formats.wire.catalog", ""),
 )

@@ -194,6 +194,12 @@ class GroupWorld:
         self.take(self.shard.commit_offsets(asked, waiter, self.now_ms))
         return waiter
 
+    def commit_asked(
+        self, commits: tuple[PartitionCommit, ...], group_id: str = "g"
+    ) -> CommitAsked:
+        """Of a consumer outside any group's protocol."""
+        return CommitAsked(group_id, -1, "", None, commits)
+
     def commit(
         self,
         offsets: dict[TopicPartition, int],
@@ -214,7 +220,9 @@ class GroupWorld:
         fetched = self.shard.fetch_offsets(group_id, None).offsets
         return {partition: value.offset for partition, value in fetched.items()}
 
-    def delete_offsets(self, *partitions: TopicPartition, group_id: str = "g"):
+    def delete_offsets(
+        self, *partitions: TopicPartition, group_id: str = "g"
+    ) -> DeleteOffsetsResult:
         waiter = self.waiter()
         self.take(self.shard.delete_offsets(group_id, partitions, waiter, self.now_ms))
         return self.answer(waiter, DeleteOffsetsResult)

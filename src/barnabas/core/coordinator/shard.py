@@ -38,7 +38,7 @@ from barnabas.core.coordinator.group.requests import (
     SyncAsked,
     SyncResult,
 )
-from barnabas.core.coordinator.group.settings import GROUPS_MAX, GroupSettings
+from barnabas.core.coordinator.group.settings import GroupSettings
 from barnabas.core.coordinator.group.syncing import sync
 from barnabas.core.coordinator.loading import NO_PRODUCER, LoadedPartition
 from barnabas.core.coordinator.outcome import CoordinatorRecord, Outcome, Waiter
@@ -175,7 +175,7 @@ class GroupShard:
             elif asked.group_id not in self._groups:
                 if asked.member_id != UNKNOWN_MEMBER_ID:
                     error = ErrorCode.UNKNOWN_MEMBER_ID
-                elif len(self._groups) >= GROUPS_MAX:
+                elif len(self._groups) >= self._settings.groups_max:
                     error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         if error is not ErrorCode.NONE:
             outcome.answer(waiter, JoinResult(error, asked.member_id))
@@ -234,7 +234,7 @@ class GroupShard:
         if error is ErrorCode.NONE and asked.group_id not in self._groups:
             if asked.generation_id >= 0:
                 error = ErrorCode.ILLEGAL_GENERATION
-            elif len(self._groups) >= GROUPS_MAX:
+            elif len(self._groups) >= self._settings.groups_max:
                 error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         if error is not ErrorCode.NONE:
             outcome.answer(waiter, commits.refused_commit(asked, error))

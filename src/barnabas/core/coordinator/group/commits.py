@@ -13,7 +13,6 @@ from barnabas.core.coordinator.group.requests import (
     FetchedOffset,
     PartitionCommit,
 )
-from barnabas.core.coordinator.group.settings import OFFSETS_MAX
 from barnabas.core.coordinator.outcome import CoordinatorRecord, Outcome, Waiter, Write
 from barnabas.formats.internal_topics.consumer_offsets import (
     NO_TIMESTAMP,
@@ -22,6 +21,7 @@ from barnabas.formats.internal_topics.consumer_offsets import (
     encode_committed_offset,
     encode_offset_key,
 )
+from barnabas.model.config import UNLIMITED
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import TopicPartition
 
@@ -105,18 +105,18 @@ def _judged(
     """What each partition is answered as far as that is known, and what is to be written."""
     epoch_ms = rebalances.epoch_ms()
     expires = asked.retention_ms != DEFAULT_RETENTION_MS
-    expire_timestamp = epoch_ms + asked.retention_ms if expires else NO_TIMESTAMP
-    length_max = rebalances.settings.offset_metadata_length_max
-    has_room = group.offsets.count + len(asked.commits) <= OFFSETS_MAX
+    expire_timestamp = min(epoch_ms + asked.retention_ms, UNLIMITED) if expires else NO_TIMESTAMP
+    settings = rebalances.settings
+    room = settings.offsets_max - group.offsets.count
     errors: dict[TopicPartition, ErrorCode] = {}
     offsets: dict[TopicPartition, CommittedOffset] = {}
     for told in asked.commits:
         partition = told.partition
         # Of a partition that is named twice the last word counts.
         offsets.pop(partition, None)
-        if _utf16_length(told.metadata or "") > length_max:
+        if _utf16_length(told.metadata or "") > settings.offset_metadata_length_max:
             errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-        elif not has_room and not group.offsets.has(partition):
+        elif len(offsets) >= room and not group.offsets.has(partition):
             errors[partition] = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
         else:
             errors[partition] = ErrorCode.NONE

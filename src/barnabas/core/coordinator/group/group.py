@@ -116,7 +116,7 @@ class Group:
         self._count_protocols(member, 1)
         self.pending_members.pop(member.member_id, None)
 
-    def remove(self, member_id: str) -> Member | None:
+    def remove(self, member_id: str) -> None:
         """Take a member, or an id that was only given out, from all books."""
         member = self.members.pop(member_id, None)
         if member is not None:
@@ -131,7 +131,6 @@ class Group:
             self.leader_id = next(iter(self.members), None)
         self.pending_members.pop(member_id, None)
         self.pending_sync.pop(member_id, None)
-        return member
 
     def rename(self, member: Member, member_id: str) -> None:
         """A static member came back under a new id; it keeps its place and its assignment."""

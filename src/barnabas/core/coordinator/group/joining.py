@@ -9,11 +9,7 @@ from barnabas.core.coordinator.group.group_states import GroupState
 from barnabas.core.coordinator.group.members import Member, protocol_bytes
 from barnabas.core.coordinator.group.rebalances import Rebalances, group_write
 from barnabas.core.coordinator.group.requests import UNKNOWN_MEMBER_ID, JoinAsked, JoinResult
-from barnabas.core.coordinator.group.settings import (
-    GROUP_PROTOCOLS_FACTOR,
-    PENDING_MEMBERS_MAX,
-    GroupSettings,
-)
+from barnabas.core.coordinator.group.settings import GROUP_PROTOCOLS_FACTOR, GroupSettings
 from barnabas.core.coordinator.outcome import Outcome, Waiter
 from barnabas.formats.internal_topics.consumer_offsets import GroupMetadata
 from barnabas.model.error_codes import ErrorCode
@@ -61,17 +57,21 @@ class Joining:
         bytes_max = GROUP_PROTOCOLS_FACTOR * self._settings.message_size_max
         if group.protocol_bytes - told_bytes + asked_bytes > bytes_max:
             return False
+        if (
+            asked.requires_member_id
+            and asked.member_id == UNKNOWN_MEMBER_ID
+            and len(group.pending_members) >= self._settings.pending_members_max
+        ):
+            return False
         members_max = self._settings.members_max
         match group.state:
             case GroupState.EMPTY | GroupState.DEAD:
-                return len(group.pending_members) < PENDING_MEMBERS_MAX
+                return True
             case GroupState.PREPARING_REBALANCE:
                 is_waiting = member is not None and member.join_waiter is not None
-                has_room = group.awaiting_join_count < members_max
+                return is_waiting or group.awaiting_join_count < members_max
             case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
-                is_waiting = member is not None
-                has_room = len(group.members) < members_max
-        return is_waiting or (has_room and len(group.pending_members) <= PENDING_MEMBERS_MAX)
+                return member is not None or len(group.members) < members_max
 
     def _join_without_id(
         self, group: Group, asked: JoinAsked, waiter: Waiter, outcome: Outcome, now_ms: int

@@ -1,16 +1,7 @@
-"""What the owner of a broker says about its groups, and the limits that are not his to say."""
+"""What the owner of a broker says about its groups, and the limits that are not his to set."""
 
 from dataclasses import dataclass
 from typing import Final
-
-GROUPS_MAX: Final = 100_000
-"""Of one shard; more are told that the coordinator is not available."""
-
-PENDING_MEMBERS_MAX: Final = 10_000
-"""Ids of one group that were given out and not used yet."""
-
-OFFSETS_MAX: Final = 250_000
-"""Of one group."""
 
 GROUP_PROTOCOLS_FACTOR: Final = 16
 """All that the members of a group tell of themselves, in messages of the greatest size."""
@@ -24,7 +15,7 @@ REBALANCE_RETRY_MIN_MS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """Kafka's keys stand beside the fields."""
+    """Kafka's keys stand beside the fields; what has none is a limit that Kafka does not have."""
 
     session_timeout_min_ms: int = 6_000
     """group.min.session.timeout.ms"""
@@ -42,3 +33,9 @@ class GroupSettings:
     """offsets.retention.check.interval.ms"""
     message_size_max: int = 1_048_588
     """max.message.bytes of the topic"""
+    groups_max: int = 100_000
+    """Of one shard; more are told that the coordinator is not available."""
+    pending_members_max: int = 10_000
+    """Ids of one group that were given out and not used yet."""
+    offsets_max: int = 250_000
+    """Of one group."""

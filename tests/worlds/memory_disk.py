@@ -92,6 +92,9 @@ class MemoryDisk:
         self.jobs: list[DiskJob] = []
         """Handed over and not yet run; `run_jobs` delivers them."""
         self._worked: set[int] = set()
+        self.is_slow = False
+        """Jobs stay under way, as with a slow device: what waits for one would never go on."""
+        self._is_in_job = False
         self.operations = 0
         """Changes asked for so far; the number a fault is planned at."""
         self.trace: list[str] = []
@@ -308,7 +311,12 @@ class MemoryDisk:
         opened.node.modified_ms = self.now_ms
         self._end_in(fault, opened.path)
 
+    def _check_may_wait(self, what: str) -> None:
+        """Nobody may wait for a slow device but a job."""
+        assert self._is_in_job or not self.is_slow, f"the loop waits: {what}"
+
     def sync(self, file: FileId) -> None:
+        self._check_may_wait("sync")
         opened = self._opened(file)
         fault = self._change("sync", opened.path)
         if fault is None:
@@ -412,6 +420,7 @@ class MemoryDisk:
         self._end_in(fault, path)
 
     def sync_directory(self, path: str) -> None:
+        self._check_may_wait(f"sync {path}")
         self._check_alive(path)
         directory = self._walk(path)
         if directory is None:
@@ -457,19 +466,25 @@ class MemoryDisk:
 
     def finish_jobs(self) -> None:
         """Do all the work; what was done is still to be delivered."""
+        self._check_may_wait("finish_jobs")
         for job in self.jobs:
             if id(job) not in self._worked:
                 self._worked.add(id(job))
                 self._do(job)
 
     def _do(self, job: DiskJob) -> None:
+        self._is_in_job = True
         try:
             job.result = job.work()
         except Exception as error:
             job.error = error
+        finally:
+            self._is_in_job = False
 
     def run_jobs(self) -> int:
         """Do the work handed over so far and deliver it; how many jobs there were."""
+        if self.is_slow:
+            return 0
         self.finish_jobs()
         jobs = self.jobs
         self.jobs = []

@@ -73,7 +73,6 @@ class PartitionLog:
         "is_lost",
         "is_metadata_dirty",
         "is_parent_sync_wanted",
-        "is_retired",
         "last_flush_ms",
         "leader_epochs",
         "log_end_offset",
@@ -137,8 +136,6 @@ class PartitionLog:
         self.is_directory_sync_wanted: bool = False
         """Whether names in the directory changed since it was last synced."""
         self.is_lost: bool = False
-        self.is_retired: bool = False
-        """Whether its directory was renamed, to be removed or kept aside."""
         self.is_flushing: bool = False
         self.flush_generation: int = 0
         """Grows with every cut, so that a flush begun before it proves nothing after it."""

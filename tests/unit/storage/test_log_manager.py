@@ -175,7 +175,7 @@ def test_logs_go_where_the_fewest_are() -> None:
     world.start()
     found = [world.log(TopicPartition("t", number)).log_directory for number in range(7)]
     assert found == ["/a", "/b", "/c", "/a", "/b", "/c", "/a"]
-    world.manager.retire([TopicPartition("t", 1), TopicPartition("t", 4)], world.now_ms)
+    world.retire(TopicPartition("t", 1), TopicPartition("t", 4))
     assert world.log(TopicPartition("t", 8)).log_directory == "/b"
 
 
@@ -186,7 +186,7 @@ def test_a_retired_log_is_renamed_and_removed_after_the_delay() -> None:
     fill(world)
     fill(world, OTHER)
     world.settle()
-    assert world.manager.retire([PARTITION], world.now_ms) == {}
+    assert world.retire(PARTITION) == {}
     assert world.manager.log(PARTITION) is None
     renamed = [name for name in world.memory.list_directory("/logs") if "topic-0." in name]
     assert len(renamed) == 1
@@ -204,7 +204,7 @@ def test_a_log_of_the_same_name_begins_anew() -> None:
     world = LogWorld()
     world.start()
     fill(world)
-    world.manager.retire([PARTITION], world.now_ms)
+    world.retire(PARTITION)
     assert world.log().log_end_offset == 0
     fill(world, count=3)
     world.memory.kill_process()
@@ -218,7 +218,7 @@ def test_a_flush_under_way_does_not_write_into_the_next_log_of_that_name() -> No
     fill(world)
     world.manager.tick(world.now_ms, world.wall_ms)
     assert world.memory.jobs
-    world.manager.retire([PARTITION], world.now_ms)
+    world.retire(PARTITION)
     world.log()
     world.settle()
     assert not world.lost
@@ -229,14 +229,14 @@ def test_a_flush_under_way_does_not_write_into_the_next_log_of_that_name() -> No
 def test_retiring_what_is_not_there_does_nothing() -> None:
     world = LogWorld()
     world.start()
-    assert world.manager.retire([PARTITION], world.now_ms) == {}
+    assert world.retire(PARTITION) == {}
 
 
 def test_a_stray_is_kept_aside() -> None:
     world = LogWorld()
     world.start()
     fill(world)
-    world.manager.retire([PARTITION], world.now_ms, is_stray=True)
+    world.retire(PARTITION, is_stray=True)
     world.advance(1_000_000)
     kept = [name for name in world.memory.list_directory("/logs") if name.endswith("-stray/")]
     assert len(kept) == 1
@@ -328,7 +328,7 @@ def test_a_failing_directory_takes_its_logs_offline_and_the_others_stay() -> Non
     # A replica that is not new may be in the directory that is offline.
     with pytest.raises(DiskLost):
         world.manager.get_or_create(PARTITION, TOPIC_ID, False, world.wall_ms)
-    assert PARTITION in world.manager.retire([PARTITION], world.now_ms)
+    assert PARTITION in world.retire(PARTITION)
     made = world.manager.get_or_create(PARTITION, TOPIC_ID, True, world.wall_ms)
     assert made.log_directory == "/b"
     world.stop()

@@ -56,7 +56,7 @@ class LogWorld:
         self.manager: LogManager = self._new_manager()
 
     def _new_manager(self) -> LogManager:
-        return LogManager(self.disk, self.broker, lambda topic: self.topic, self, self.random, 100)
+        return LogManager(self.disk, self.broker, lambda topic: self.topic, self, self.random)
 
     @property
     def memory(self) -> MemoryDisk:

@@ -13,6 +13,7 @@ from barnabas.model.errors import (
     DiskLost,
     FileMissing,
     LogDirectoryRefused,
+    TooManyOpenFiles,
 )
 from barnabas.storage.disk import Buffer, DiskJob, FileId, FileStatus
 
@@ -78,7 +79,12 @@ class MemoryDisk:
         self,
         on_done: Callable[[DiskJob], None] | None = None,
         capacity_bytes: int | None = None,
+        open_files_max: int = 100,
     ) -> None:
+        self.open_files_max = open_files_max
+        self.retained_count = 0
+        self.files_limit: int | None = None
+        """As many files can be open and no more, as the kernel has it for a process."""
         self._root = Directory()
         self._files: dict[FileId, OpenFile] = {}
         self._next_file = 1
@@ -114,6 +120,7 @@ class MemoryDisk:
     def cut_power(self, draw: random.Random | None = None) -> None:
         """Lose what was not synced; with `draw`, any part of it may have reached the disk."""
         self._files.clear()
+        self.retained_count = 0
         self._locks.clear()
         self.jobs.clear()
         self._worked.clear()
@@ -129,6 +136,7 @@ class MemoryDisk:
     def kill_process(self) -> None:
         """Lose what the process held; the page cache stays."""
         self._files.clear()
+        self.retained_count = 0
         self._locks.clear()
         self.jobs.clear()
         self._worked.clear()
@@ -229,18 +237,26 @@ class MemoryDisk:
             node.modified_ms = self.now_ms
             self._rename_in(NameChange(parent, name, node))
             self._end_in(fault, path)
+        if self.files_limit is not None and len(self._files) >= self.files_limit:
+            raise TooManyOpenFiles(path, "planned: too many open files")
         file = FileId(self._next_file)
         self._next_file += 1
         self._files[file] = OpenFile(path, node)
         return file
 
     def close(self, file: FileId) -> None:
-        self.release(file)
+        self._let_go(file)
 
     def retain(self, file: FileId) -> None:
         self._files[file].holders += 1
+        self.retained_count += 1
 
     def release(self, file: FileId) -> None:
+        if file in self._files:
+            self.retained_count -= 1
+        self._let_go(file)
+
+    def _let_go(self, file: FileId) -> None:
         opened = self._files.get(file)
         if opened is None:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.storage.log_events import DirectoryLost
@@ -15,9 +15,6 @@ from barnabas.storage.retirement import Refused
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-
-OPEN_FILES_MAX: Final = 4096
-"""Files that logs may hold open beside the active segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,6 @@ class BrokerLogs:
             broker.topic_configs.config,
             self,
             broker.random,
-            OPEN_FILES_MAX,
         )
         self._on_opened: Opened | None = None
         self._on_refused: OpeningRefused | None = None

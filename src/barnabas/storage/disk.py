@@ -50,8 +50,21 @@ class DiskJob:
 class Disk(Protocol):
     """Every refusal is a `DiskError`; a write is complete or raises."""
 
+    @property
+    def open_files_max(self) -> int:
+        """How many files the logs should have open at most."""
+        ...
+
+    @property
+    def retained_count(self) -> int:
+        """How many times a file is retained at this moment: such files stay open when closed."""
+        ...
+
     def open(self, path: str, *, create: bool = False) -> FileId:
-        """Open for reading and writing; `FileMissing` unless it exists or `create` is set."""
+        """Open for reading and writing; `FileMissing` unless it exists or `create` is set.
+
+        `TooManyOpenFiles` when another one has to be closed first.
+        """
         ...
 
     def close(self, file: FileId) -> None:

@@ -1,5 +1,6 @@
 """Logs that have something to flush or to write, done in batches off the loop."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 
@@ -9,6 +10,8 @@ from barnabas.storage.flushing import FlushPlan, carry_out_all, plan_flush
 from barnabas.storage.partition_log import PartitionLog
 
 LOGS_PER_JOB_MAX = 32
+JOBS_AT_ONCE = 4
+"""However few files there may be, so many jobs share them: syncs that meet cost less."""
 
 OnFailed = Callable[[PartitionLog, DiskError], None]
 Idle = Callable[[], None]
@@ -20,6 +23,8 @@ class FlushQueue:
     __slots__ = (
         "_again",
         "_disk",
+        "_files_max",
+        "_held_files",
         "_holds",
         "_idle",
         "_on_failed",
@@ -31,7 +36,10 @@ class FlushQueue:
     def __init__(self, disk: Disk, on_failed: OnFailed) -> None:
         self._disk = disk
         self._on_failed = on_failed
-        self._ready: dict[PartitionLog, bool] = {}
+        self._files_max = disk.open_files_max // 4
+        """Files that flushes under way may hold open before another one is begun."""
+        self._held_files = 0
+        self._ready: OrderedDict[PartitionLog, bool] = OrderedDict()
         """Whether the active segment is to be durable too."""
         self._again: dict[PartitionLog, bool] = {}
         """The same, of logs that are being flushed or held."""
@@ -79,7 +87,11 @@ class FlushQueue:
     @property
     def has_ready(self) -> bool:
         """Whether a flush can be begun."""
-        return bool(self._ready)
+        return bool(self._ready) and not self._is_full
+
+    @property
+    def _is_full(self) -> bool:
+        return self._held_files > 0 and self._held_files >= self._files_max
 
     @property
     def is_busy(self) -> bool:
@@ -87,13 +99,16 @@ class FlushQueue:
         return bool(self._under_way)
 
     def start(self, now_ms: int) -> None:
-        """Plan what waits and hand it to the disk."""
+        """Plan what waits and hand it to the disk, as far as the files suffice."""
         self.now_ms = now_ms
         plans: list[FlushPlan] = []
-        for log in list(self._ready):
-            with_active = self._ready.pop(log, None)
-            if with_active is None or log.is_lost:
-                continue  # The log before it has taken the directory offline.
+        files_in_job = 0
+        for _ in range(len(self._ready)):
+            if not self._ready or self._is_full:
+                break  # What failed may have taken the rest with its directory.
+            log, with_active = self._ready.popitem(last=False)
+            if log.is_lost:
+                continue
             try:
                 plan = plan_flush(log, with_active=with_active)
             except DiskError:
@@ -102,10 +117,13 @@ class FlushQueue:
                 plan.settle(now_ms, True)
                 continue
             log.is_flushing = True
+            self._held_files += plan.file_count
             plans.append(plan)
-            if len(plans) == LOGS_PER_JOB_MAX:
+            files_in_job += plan.file_count
+            if len(plans) == LOGS_PER_JOB_MAX or files_in_job * JOBS_AT_ONCE >= self._files_max:
                 self._hand_over(plans)
                 plans = []
+                files_in_job = 0
         if plans:
             self._hand_over(plans)
 
@@ -125,8 +143,11 @@ class FlushQueue:
     def _take_over(self, plans: list[FlushPlan]) -> None:
         waiting: list[Idle] = []
         for plan in plans:
+            self._held_files -= plan.file_count
             plan.settle(self.now_ms, plan.error is None)
             log = plan.log
+            if plan.is_partial and not log.is_lost:
+                self.add(log, with_active=plan.with_active)
             log.is_flushing = False
             self._make_ready(log)
             waiting += self._idle.pop(log, ())

@@ -71,7 +71,6 @@ class LogManager:
         topic_config: Callable[[str], TopicConfig],
         listener: LogListener,
         draw: Random,
-        open_files_max: int,
     ) -> None:
         self.disk = disk
         self.directories = LogDirectories(disk, config.log_dirs)
@@ -80,7 +79,7 @@ class LogManager:
         self._topic_config = topic_config
         self._listener = listener
         self._draw = draw
-        self._files = OpenFiles(disk, open_files_max)
+        self._files = OpenFiles(disk, disk.open_files_max)
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._flushes = FlushQueue(disk, self.on_log_failed)
         self._checkpoints = Checkpoints(disk, self._logs_in, self._note_directory_failed)
@@ -253,7 +252,7 @@ class LogManager:
             )
             try:
                 self.disk.make_directory(request.directory)
-                loaded = load_log(self.disk, request, self._progress.append)
+                loaded = load_log(self.disk, request, self._progress.append, self._files)
                 log = take_over(loaded, self._files, self)
             except DiskError as failure:
                 error = failure
@@ -494,8 +493,9 @@ class LogManager:
             for log in logs:
                 prepare_close(log)
                 self._flushes.add(log, with_active=True)
-            self._flushes.start(now_ms)
-            self._finish_background()
+            while self._flushes.has_ready:
+                self._flushes.start(now_ms)
+                self._finish_background()
             if not directory.is_online:
                 return
             self._checkpoints.write_now(directory, CHECKPOINT_FILES)

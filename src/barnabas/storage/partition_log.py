@@ -33,7 +33,7 @@ from barnabas.storage.flushing import flush_now
 from barnabas.storage.leader_epochs import EpochEnd, LeaderEpochs
 from barnabas.storage.log_cuts import restart_log, truncate_log
 from barnabas.storage.log_owner import LogOwner
-from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.open_files import CLOSED, OpenedFile, OpenFiles
 from barnabas.storage.producer_loading import snapshot_path
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.recent_batches import RecentBatches
@@ -143,7 +143,8 @@ class PartitionLog:
         self._staged: list[bytes | memoryview] = []
         self._written_end_offset: int = log_end_offset
         self._active: Segment = segments[-1]
-        self._active_file: FileId = files.pin(self._active.path(LOG_SUFFIX))
+        self._active_file: OpenedFile = files.opened(self._active.path(LOG_SUFFIX))
+        """Kept, so that a write need not look it up; the budget may close it all the same."""
         self._written_bytes: int = self._active.size_bytes
         self._recent = RecentBatches(log_end_offset)
         self.configure(config)
@@ -380,7 +381,7 @@ class PartitionLog:
             return
         self.check_usable()
         try:
-            self.files.disk.append(self._active_file, staged)
+            self.files.disk.append(self._open_active(), staged)
         except DiskError as error:
             self.fail(error)
             raise
@@ -389,6 +390,14 @@ class PartitionLog:
         self._written_end_offset = self.log_end_offset
         if self.log_end_offset - self.recovery_point >= self._flush_messages:
             flush_now(self, self.last_flush_ms)
+
+    def _open_active(self) -> FileId:
+        """The file of the active segment, opened again if the budget had it closed."""
+        opened = self._active_file
+        if opened.file == CLOSED:
+            opened = self._active_file = self.files.opened(self._active.path(LOG_SUFFIX))
+        opened.is_used = True
+        return opened.file
 
     def fail(self, error: DiskError) -> None:
         """Go back to what was written and be used no more; half a write is cut off if it can be."""
@@ -401,7 +410,7 @@ class PartitionLog:
         self._active.size_bytes = self._written_bytes
         with suppress(DiskError):
             # If this fails too, the next start finds the half write by its checksum.
-            self.files.disk.truncate(self._active_file, self._written_bytes)
+            self.files.disk.truncate(self._open_active(), self._written_bytes)
         self.owner.on_log_failed(self, error)
 
     def check_usable(self) -> None:
@@ -444,7 +453,6 @@ class PartitionLog:
         except DiskError as error:
             self.fail(error)
             raise
-        self.files.unpin(active.path(LOG_SUFFIX))
         self.segments.append(segment)
         self.activate(segment)
         self.owner.on_log_work(self)
@@ -469,7 +477,7 @@ class PartitionLog:
     def activate(self, segment: Segment) -> None:
         """Append to this segment from now on."""
         self._active = segment
-        self._active_file = self.files.pin(segment.path(LOG_SUFFIX))
+        self._active_file = self.files.opened(segment.path(LOG_SUFFIX))
         self._written_bytes = segment.size_bytes
         self._written_end_offset = self.log_end_offset
         self._recent.forget(self.log_end_offset)
@@ -538,8 +546,8 @@ class PartitionLog:
         if size_bytes <= 0:
             return b""
         disk = self.files.disk
-        file = self._active_file if segment is self._active else segment.file()
-        if size_bytes < SLICE_BYTES_MIN:
+        file = self._open_active() if segment is self._active else segment.file()
+        if size_bytes < SLICE_BYTES_MIN or self.files.is_short:
             return disk.read(file, position, size_bytes)
         disk.retain(file)
         return FileSlice(disk, file, position, size_bytes)

@@ -1,6 +1,6 @@
 """Loading a log from its directory: at once after a clean stop, with recovery after any other.
 
-Runs away from the loop: it touches nothing but what it is given, and has open files of its own.
+Runs away from the loop but for a new log: it touches nothing but what it is given.
 """
 
 from collections.abc import Callable
@@ -107,9 +107,14 @@ class LoadedLog:
 Progress = Callable[[SegmentRecovered], None]
 
 
-def load_log(disk: Disk, request: LoadRequest, progress: Progress) -> LoadedLog:
-    """Read a log's directory; `DiskError` when it cannot be used."""
-    loader = _Loader(disk, request, progress)
+def load_log(
+    disk: Disk, request: LoadRequest, progress: Progress, files: OpenFiles | None = None
+) -> LoadedLog:
+    """Read a log's directory; `DiskError` when it cannot be used.
+
+    With open files of its own, unless the caller is on the loop and hands over the loop's.
+    """
+    loader = _Loader(disk, request, progress, files or OpenFiles(disk, FILES_MAX))
     try:
         return loader.load()
     except (DecodeError, CorruptBatch) as error:
@@ -119,12 +124,14 @@ def load_log(disk: Disk, request: LoadRequest, progress: Progress) -> LoadedLog:
 
 
 class _Loader:
-    def __init__(self, disk: Disk, request: LoadRequest, progress: Progress) -> None:
+    def __init__(
+        self, disk: Disk, request: LoadRequest, progress: Progress, files: OpenFiles
+    ) -> None:
         self._disk = disk
         self._request = request
         self._directory = request.directory
         self._progress = progress
-        self._files = OpenFiles(disk, FILES_MAX)
+        self._files = files
         self._loaded = LoadedLog(request)
         self._unindexed: list[int] = []
         """Segments whose indexes are missing or cannot be right."""

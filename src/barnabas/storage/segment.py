@@ -115,10 +115,9 @@ class Segment:
         The indexes have nothing to hold yet: a directory of many small topics is made faster.
         """
         disk = self._files.disk
-        file = disk.open(self.path(LOG_SUFFIX), create=True)
+        file = self._files.get(self.path(LOG_SUFFIX), create=True)
         if disk.size(file):
             disk.truncate(file, 0)
-        disk.close(file)
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             if disk.exists(self.path(suffix)):
                 disk.remove_file(self.path(suffix))

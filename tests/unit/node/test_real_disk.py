@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -10,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.model.errors import DiskError, DiskFull, DiskLost, FileMissing, LogDirectoryRefused
+from barnabas.model.errors import (
+    DiskError,
+    DiskFull,
+    DiskLost,
+    FileMissing,
+    LogDirectoryRefused,
+    TooManyOpenFiles,
+)
 from barnabas.node import real_disk
 from barnabas.node.real_disk import IOV_MAX, JOIN_BYTES_MAX, WORKERS_MAX, RealDisk
 from barnabas.storage.disk import DiskJob
@@ -246,4 +254,29 @@ def test_waiting_for_jobs_waits_for_all_of_them() -> None:
     begin.set()
     waiter.join()
     assert order == ["job", "waited"]
+    disk.stop()
+
+
+def test_without_a_descriptor_left_small_files_are_still_written(tmp_path: Path) -> None:
+    disk = RealDisk(lambda job: None)
+    disk.make_directory(str(tmp_path / "tree" / "below"))
+    kept = disk.open(str(tmp_path / "kept"), create=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    # Every number up to the limit is taken then.
+    fillers = [os.dup(0) for _ in range(highest)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(fillers) + 1, hard))
+    try:
+        with pytest.raises(TooManyOpenFiles):
+            disk.open(str(tmp_path / "other"), create=True)
+        disk.write_file(str(tmp_path / "small"), b"content")
+        assert disk.read_file(str(tmp_path / "small")) == b"content"
+        disk.remove_directory(str(tmp_path / "tree"))
+        assert disk.list_directory(str(tmp_path)) == ["kept", "small"]
+        disk.close(kept)
+        disk.close(disk.open(str(tmp_path / "other"), create=True))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for filler in fillers:
+            os.close(filler)
     disk.stop()

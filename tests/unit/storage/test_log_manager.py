@@ -471,6 +471,50 @@ def test_many_logs_need_no_more_open_files_than_the_budget() -> None:
     assert world.memory.open_count <= 100 + 1
 
 
+def follow(world: LogWorld, *offsets: int) -> list[int]:
+    """Append single records at these offsets, as a follower of a compacted log gets them."""
+    log = world.log()
+    for offset in offsets:
+        batch = batch_of(b"%d" % offset * 60, base_offset=offset, leader_epoch=0)
+        log.append_as_follower(batch, 0, len(batch), world.wall_ms)
+        log.write_out()
+    return [segment.base_offset for segment in log.segments]
+
+
+COMPACTED_OFFSETS = (0, 1, 5, 6, 20, 21, 22, 40, 41, 77)
+
+
+def test_gaps_above_a_known_recovery_point_are_kept() -> None:
+    world = LogWorld(topic=SMALL)
+    world.start()
+    bases = follow(world, *COMPACTED_OFFSETS)
+    assert {5, 20, 40} & set(bases), "no gap before a segment: the test shows nothing"
+    world.memory.place("/logs/recovery-point-offset-checkpoint", b"0\n1\ntopic 0 1\n")
+    world.memory.kill_process()
+    world.start()
+    assert [offset for offset, _ in read_all(world.log())] == list(COMPACTED_OFFSETS)
+    assert world.log().log_end_offset == 78
+    assert world.recovered
+    assert not any(one.complaint for one in world.recovered)
+
+
+def test_what_follows_a_torn_segment_goes_with_its_tail() -> None:
+    world = LogWorld(topic=SMALL)
+    world.start()
+    follow(world, *COMPACTED_OFFSETS)
+    segment = world.log().segments[1]
+    base, next_base = segment.base_offset, world.log().segments[2].base_offset
+    path, size_bytes = segment.path(".log"), segment.size_bytes
+    world.memory.kill_process()
+    world.memory.truncate(world.memory.open(path), size_bytes - 1)
+    world.start()
+    found = [offset for offset, _ in read_all(world.log())]
+    kept = [offset for offset in COMPACTED_OFFSETS if offset < next_base]
+    assert found == kept[:-1]
+    assert base < next_base <= COMPACTED_OFFSETS[-1]
+    assert "half a batch" in world.recovered[-1].complaint
+
+
 def test_gaps_that_a_cleaner_left_are_kept_when_nothing_tells_what_is_durable() -> None:
     world = LogWorld(topic=SMALL)
     world.start()

@@ -16,6 +16,7 @@ from barnabas.model.errors import (
     TooManyOpenFiles,
 )
 from barnabas.storage.disk import Buffer, DiskJob, FileId, FileStatus
+from tests.worlds.page_cache import PageCache
 
 NAME_BYTES_MAX = 255
 """As on every file system that a log directory is likely to be on."""
@@ -98,6 +99,9 @@ class MemoryDisk:
         self.jobs: list[DiskJob] = []
         """Handed over and not yet run; `run_jobs` delivers them."""
         self._worked: set[int] = set()
+        self.memory = PageCache()
+        self.waited_for: list[str] = []
+        """Files of which cold pages were read by somebody who is no job."""
         self.is_slow = False
         """Jobs stay under way, as with a slow device: what waits for one would never go on."""
         self._is_in_job = False
@@ -298,14 +302,25 @@ class MemoryDisk:
         if position > len(node.data):
             node.data.extend(bytes(position - len(node.data)))
         node.data[position : position + len(data)] = data
+        self.memory.take(node.data, position, len(data))
         node.modified_ms = self.now_ms
         self._end_in(fault, opened.path)
         if len(data) < whole:
             raise DiskFull(opened.path, "no space left on device")
 
+    def read_cached(self, file: FileId, position: int, size_bytes: int) -> bytes | None:
+        data = self._opened(file).node.data
+        if not self.memory.holds(data, position, size_bytes):
+            return None
+        return self.read(file, position, size_bytes)
+
     def read(self, file: FileId, position: int, size_bytes: int) -> bytes:
         opened = self._opened(file)
         self._check_alive(opened.path)
+        content = opened.node.data
+        if not (self._is_in_job or self.memory.holds(content, position, size_bytes)):
+            self.waited_for.append(opened.path)
+        self.memory.take(content, position, size_bytes)
         data = bytes(memoryview(opened.node.data)[position : position + size_bytes])
         self.reads += 1
         self.bytes_read += len(data)

@@ -31,6 +31,8 @@ OPEN_FILES_MAX = 256
 """What is safe where nobody has asked how many there may be."""
 SPARES = 6
 """Descriptors for what opens a file only to close it again; removing a tree needs a few."""
+RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
+"""Read what is in the page cache and nothing else; 0 where the system has no such thing."""
 FILE_MODE = 0o644
 DIRECTORY_MODE = 0o755
 
@@ -41,6 +43,7 @@ T = TypeVar("T")
 
 _FLOCK = struct.Struct("hhqqi")
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 
@@ -114,6 +117,7 @@ class RealDisk:
         self._on_done = on_done
         self._open_files_max = open_files_max
         self._retained_count: int = 0
+        self._can_tell_cached: bool = RWF_NOWAIT != 0
         self._spares = SpareDescriptors()
         self._files: dict[FileId, OpenFile] = {}
         self._next_file = count(1)
@@ -237,6 +241,23 @@ class RealDisk:
         except OSError as error:
             raise to_disk_error(opened.path, error) from error
         return b"".join(pieces)
+
+    def read_cached(self, file: FileId, position: int, size_bytes: int) -> bytes | None:
+        opened = self._files[file]
+        size_bytes = min(size_bytes, opened.end - position)
+        if not self._can_tell_cached or size_bytes <= 0:
+            return self.read(file, position, max(size_bytes, 0))
+        target = bytearray(size_bytes)
+        try:
+            found = os.preadv(opened.descriptor, [target], position, RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno not in _NOT_SUPPORTED:
+                raise to_disk_error(opened.path, error) from error
+            self._can_tell_cached = False
+            return self.read(file, position, size_bytes)
+        return bytes(target) if found == size_bytes else None
 
     def read_into(self, file: FileId, position: int, target: memoryview) -> int:
         opened = self._files[file]

@@ -47,6 +47,16 @@ class DiskJob:
     error: Exception | None = None
 
 
+class ColdRead(Exception):
+    """Bytes that only the device has were asked for by somebody who does not wait for it."""
+
+    def __init__(self, file: FileId, position: int, size_bytes: int) -> None:
+        super().__init__(f"{size_bytes} bytes at {position} of file {file}")
+        self.file = file
+        self.position = position
+        self.size_bytes = size_bytes
+
+
 class Disk(Protocol):
     """Every refusal is a `DiskError`; a write is complete or raises."""
 
@@ -89,6 +99,13 @@ class Disk(Protocol):
 
     def read(self, file: FileId, position: int, size_bytes: int) -> bytes:
         """Up to `size_bytes`; shorter only at the end of the file."""
+        ...
+
+    def read_cached(self, file: FileId, position: int, size_bytes: int) -> bytes | None:
+        """As `read`, but None when the device would have to be waited for.
+
+        Where the system cannot tell, it is waited for.
+        """
         ...
 
     def read_into(self, file: FileId, position: int, target: memoryview) -> int:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import Final
 
 from barnabas.model.errors import TooManyOpenFiles
-from barnabas.storage.disk import Disk, FileId
+from barnabas.storage.disk import ColdRead, Disk, FileId
 
 CLOSED: Final = FileId(-1)
 
@@ -31,12 +31,14 @@ class OpenFiles:
     a quarter of the budget is left for those.
     """
 
-    __slots__ = ("_by_path", "_held_max", "_kept_max", "disk")
+    __slots__ = ("_by_path", "_held_max", "_kept_max", "disk", "is_hasty")
 
     def __init__(self, disk: Disk, files_max: int) -> None:
         self.disk = disk
         self._held_max: int = files_max // 4
         self._kept_max: int = max(files_max - self._held_max, 1)
+        self.is_hasty: bool = False
+        """Whether reads are for somebody who does not wait for the device: `ColdRead` then."""
         self._by_path: OrderedDict[str, OpenedFile] = OrderedDict()
         """Least recently used first."""
 
@@ -63,6 +65,28 @@ class OpenFiles:
         opened = OpenedFile(self._open(path, create))
         self._by_path[path] = opened
         return opened
+
+    def read(self, file: FileId, position: int, size_bytes: int, whole_bytes: int = 0) -> bytes:
+        """Up to `size_bytes`; when they are cold, the first `whole_bytes` should come with them."""
+        if not self.is_hasty:
+            return self.disk.read(file, position, size_bytes)
+        data = self.disk.read_cached(file, position, size_bytes)
+        if data is None:
+            if whole_bytes:
+                raise ColdRead(file, 0, whole_bytes)
+            raise ColdRead(file, position, size_bytes)
+        return data
+
+    def check_cached(self, file: FileId, position: int, size_bytes: int) -> None:
+        """`ColdRead` in haste when the first or the last byte is cold."""
+        if self.is_hasty:
+            disk = self.disk
+            last = position + size_bytes - 1
+            if (
+                disk.read_cached(file, position, 1) is None
+                or disk.read_cached(file, last, 1) is None
+            ):
+                raise ColdRead(file, position, size_bytes)
 
     def _open(self, path: str, create: bool) -> FileId:
         """Whatever else this process has open, a file of ours makes room for another one."""

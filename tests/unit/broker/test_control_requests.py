@@ -7,7 +7,6 @@ import pytest
 from barnabas.broker.event_stream import ControlRequestBegan, ControlRequestEnded
 from barnabas.broker.topic_configs import TopicConfigUnreadable
 from barnabas.core.replication.follower_states import FollowerState
-from barnabas.formats.logdir.checkpoints import decode_offset_checkpoint
 from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.formats.wire.generated.leader_and_isr import (
     LeaderAndIsrPartitionState,
@@ -33,14 +32,11 @@ from barnabas.formats.znodes.configs import config_path, config_to_bytes, topic_
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import DiskLost
 from barnabas.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
-from barnabas.storage.partition_log import PartitionLog
 from tests.behaviours import behaviour
-from tests.worlds.memory_disk import Fault
 from tests.worlds.requests import batch, produce_request, produced
 from tests.worlds.virtual_world import LOG_DIR, VirtualWorld, plan
 
 ID = TopicId(b"\x05" * 16)
-OTHER_ID = TopicId(b"\x06" * 16)
 T0 = TopicPartition("t", 0)
 
 
@@ -514,99 +510,3 @@ class TestUpdateMetadata:
         assert cache.node(BrokerId(2), listener) == (2, "h", 7, "" if version < 2 else None)
         assert cache.topic_id("t") == (ID if version >= 7 else NO_TOPIC_ID)
         assert cache.controller_id == 9
-
-
-# A disk that is slow
-
-
-def test_a_deletion_waits_for_a_slow_disk_and_nobody_else_does() -> None:
-    world = OneBroker()
-    world.lead()
-    world.tell_metadata(1, "u", OTHER_ID, {0: plan(1, 0, (1,), (1,))}, [1])
-    world.lead(topic="u", topic_id=OTHER_ID)
-    client = world.client(1)
-    body = produce_request("t", {0: batch([b"x"])})
-    assert produced(client.call(ApiKey.PRODUCE, 9, body)).error_code == 0
-    world.broker.logs.manager.flush(log_of(world))
-    disk = world.host.disk
-    disk.is_slow = True
-    world.run(1)
-    assert log_of(world).is_flushing
-    controller = world.client(1)
-    asked = controller.send(ApiKey.STOP_REPLICA, 4, deletion("t"))
-    world.run(5_000)
-    assert asked not in controller.answers
-    body = produce_request("u", {0: batch([b"y"])})
-    assert produced(client.call(ApiKey.PRODUCE, 9, body)).error_code == 0
-    assert world.broker.logs.log(T0) is None
-    assert "t-0/" in disk.list_directory(LOG_DIR)
-    disk.is_slow = False
-    world.run_until(lambda: asked in controller.answers)
-    (answer,) = controller.answers[asked].partition_errors
-    assert answer.error_code == ErrorCode.NONE
-    names = disk.list_directory(LOG_DIR)
-    assert "t-0/" not in names
-    assert [name for name in names if name.startswith("t-0.") and name.endswith("-delete/")]
-    path = f"{LOG_DIR}/recovery-point-offset-checkpoint"
-    assert T0 not in decode_offset_checkpoint(disk.read_file(path))
-
-
-def test_what_comes_after_a_deletion_waits_for_it() -> None:
-    world = OneBroker()
-    world.lead()
-    disk = world.host.disk
-    disk.is_slow = True
-    controller = world.client(1)
-    asked = controller.send(ApiKey.STOP_REPLICA, 4, deletion("t"))
-    world.run(1_000)
-    disk.is_slow = False
-    assert world.lead(topic_id=OTHER_ID) == 0
-    assert asked in controller.answers
-    assert log_of(world).topic_id == OTHER_ID
-    assert log_of(world).log_end_offset == 0
-
-
-def test_a_directory_lost_during_a_deletion_is_told_as_a_storage_error() -> None:
-    world = OneBroker()
-    world.lead()
-    world.run(10)
-    disk = world.host.disk
-    disk.is_slow = True
-    controller = world.client(1)
-    asked = controller.send(ApiKey.STOP_REPLICA, 4, deletion("t"))
-    world.run(1_000)
-    disk.plan(disk.operations, Fault.FAIL)
-    disk.is_slow = False
-    world.run_until(lambda: asked in controller.answers)
-    (answer,) = controller.answers[asked].partition_errors
-    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-
-
-def test_a_clean_stop_ends_a_deletion_that_is_under_way() -> None:
-    world = OneBroker()
-    world.lead()
-    world.broker.logs.manager.flush(log_of(world))
-    disk = world.host.disk
-    disk.is_slow = True
-    world.client(1).send(ApiKey.STOP_REPLICA, 4, deletion("t"))
-    world.run(1_000)
-    disk.is_slow = False
-    world.host.stop()
-    assert [name for name in disk.list_directory(LOG_DIR) if name.startswith("t-0.")]
-    path = f"{LOG_DIR}/recovery-point-offset-checkpoint"
-    assert T0 not in decode_offset_checkpoint(disk.read_file(path))
-
-
-def log_of(world: OneBroker, topic: str = "t") -> PartitionLog:
-    log = world.broker.logs.log(TopicPartition(topic, 0))
-    assert log is not None
-    return log
-
-
-def deletion(topic: str) -> StopReplicaRequest:
-    partition = StopReplicaPartitionState(partition_index=0, leader_epoch=-2, delete_partition=True)
-    return StopReplicaRequest(
-        controller_id=BrokerId(1),
-        controller_epoch=1,
-        topic_states=[StopReplicaTopicState(topic_name=topic, partition_states=[partition])],
-    )

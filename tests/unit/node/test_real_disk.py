@@ -280,3 +280,23 @@ def test_without_a_descriptor_left_small_files_are_still_written(tmp_path: Path)
         for filler in fillers:
             os.close(filler)
     disk.stop()
+
+
+def test_what_is_in_memory_is_read_without_waiting(tmp_path: Path) -> None:
+    disk = RealDisk(lambda job: None)
+    path = tmp_path / "file"
+    file = disk.open(str(path), create=True)
+    data = os.urandom(300_000)
+    disk.append(file, [data])
+    assert disk.read_cached(file, 1000, 5000) == data[1000:6000]
+    assert disk.read_cached(file, 299_000, 5000) == data[299_000:]
+    assert disk.read_cached(file, 300_000, 10) == b""
+    disk.sync(file)
+    descriptor = disk.descriptor(file)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    # Whether it is gone now is for the file system to say; never is it something else.
+    assert disk.read_cached(file, 200_000, 5000) in (None, data[200_000:205_000])
+    assert disk.read(file, 200_000, 5000) == data[200_000:205_000]
+    assert disk.read_cached(file, 200_000, 5000) == data[200_000:205_000]
+    disk.close(file)
+    disk.stop()

@@ -24,6 +24,7 @@ from barnabas.broker.registration import Registration
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.router import Router
 from barnabas.broker.topic_configs import TopicConfigs
+from barnabas.core.administration.creation import CreateTopicPolicy
 from barnabas.model.config import BrokerConfig
 from barnabas.model.epochs import NO_EPOCH, BrokerEpoch
 from barnabas.model.ids import BrokerId
@@ -43,6 +44,7 @@ class Broker:
         wall_clock: WallClock,
         random_source: random.Random,
         now_ms: int,
+        create_topic_policy: CreateTopicPolicy | None = None,
     ) -> None:
         self.config = config
         self.disk = disk
@@ -72,7 +74,7 @@ class Broker:
         )
         self.fetchers = ReplicaFetchers(self)
         self.control_requests = ControlRequests(self)
-        self.administration = Administration(self)
+        self.administration = Administration(self, create_topic_policy)
         self.producer_ids = ProducerIds(self)
         self.controller = ControllerRole(self)
         self.dynamic_configs = DynamicConfigs(self)

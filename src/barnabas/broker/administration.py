@@ -123,7 +123,7 @@ class Administration:
             else:
                 self._write_topics(answers, timeout_ms, then, now_ms)
 
-        self._broker.metadata.submit(
+        self._broker.client_metadata.submit(
             [GetChildren(TOPICS_PATH), GetChildren(DELETE_TOPICS_PATH)], on_read
         )
 
@@ -228,7 +228,7 @@ class Administration:
 
     def _write_topic(self, plan: TopicPlan, then: Callable[[str, TopicAnswer, int], None]) -> None:
         """The settings first, then the replicas: from then on the topic exists (C13)."""
-        metadata = self._broker.metadata
+        metadata = self._broker.client_metadata
         path = config_path(topic_entity(plan.name))
         data = config_to_bytes(plan.configs)
         topic_id = TopicId(new_uuid(self._broker.random))
@@ -306,7 +306,7 @@ class Administration:
         then: Callable[[str, TopicAnswer, int], None],
     ) -> None:
         """Read a topic, write it with its new partitions; again when it changed between (M7)."""
-        metadata = self._broker.metadata
+        metadata = self._broker.client_metadata
         path = topic_path(wish.topic)
 
         def on_read(answer: StoreAnswer, now_ms: int) -> None:
@@ -359,7 +359,7 @@ class Administration:
             self._mark_topic(topic, on_topic)
 
     def _mark_topic(self, topic: str, then: Callable[[str, TopicAnswer, int], None]) -> None:
-        metadata = self._broker.metadata
+        metadata = self._broker.client_metadata
 
         def on_looked(answer: StoreAnswer, now_ms: int) -> None:
             if answer.is_ok:

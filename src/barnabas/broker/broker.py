@@ -6,6 +6,7 @@ import random
 
 from barnabas.broker.administration import Administration
 from barnabas.broker.broker_logs import BrokerLogs
+from barnabas.broker.client_metadata import ClientMetadata
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.control_requests import ControlRequests
 from barnabas.broker.controller import ControllerRole
@@ -62,6 +63,7 @@ class Broker:
         self.events = EventStream()
         self.deadlines = Deadlines()
         self.metadata = MetadataSession(store)
+        self.client_metadata = ClientMetadata(self)
         self.links = Links(transport, self.deadlines)
         self.router = Router(self)
         self.connections: dict[ConnectionId, Connection] = {}

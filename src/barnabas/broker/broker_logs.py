@@ -96,9 +96,11 @@ class BrokerLogs:
     def when_topic_ids_are_durable(self, logs: list[PartitionLog], then: Opened) -> None:
         """Call `then(now_ms)`, never at once, when whose logs these are is on disk for good."""
         broker = self._broker
-        self.manager.when_topic_ids_are_durable(
-            logs, lambda: broker.deadlines.at(broker.now_ms, then)
-        )
+
+        def go_on() -> None:
+            broker.deadlines.at(broker.now_ms, then)
+
+        self.manager.when_topic_ids_are_durable(logs, go_on)
 
     def retire(
         self, topic_partitions: list[TopicPartition], now_ms: int

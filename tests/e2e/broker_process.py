@@ -31,10 +31,12 @@ class BrokerProcess:
         directory: Path,
         settings: Mapping[str, str] | None = None,
         open_files_max: int | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory
         self._open_files_max = open_files_max
         """What the system allows the process; None: what it allows this one."""
+        self._environment = environment or {}
         self.port = free_port()
         self.log_path = directory / "broker.out"
         self.log_dir = directory / "logs"
@@ -74,7 +76,7 @@ class BrokerProcess:
             command,
             stdout=subprocess.PIPE,
             stderr=self.log_path.open("ab"),
-            env=environment,
+            env={**environment, **self._environment},
         )
         self._await_ready()
         return self

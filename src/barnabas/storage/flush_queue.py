@@ -1,7 +1,7 @@
 """Logs that have something to flush or to write, done in batches off the loop."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from barnabas.model.errors import DiskError
@@ -17,6 +17,16 @@ OnFailed = Callable[[PartitionLog, DiskError], None]
 Idle = Callable[[], None]
 
 
+class Wait:
+    """Logs whose topic ids are not durable yet, and what is to be done when they are."""
+
+    __slots__ = ("logs", "then")
+
+    def __init__(self, logs: dict[PartitionLog, None], then: Callable[[], None]) -> None:
+        self.logs = logs
+        self.then = then
+
+
 class FlushQueue:
     """Keeps each log at most once, and at most one flush of a log under way."""
 
@@ -30,6 +40,7 @@ class FlushQueue:
         "_on_failed",
         "_ready",
         "_under_way",
+        "_waits",
         "now_ms",
     )
 
@@ -48,6 +59,8 @@ class FlushQueue:
         """Who waits for the end of a log's flush."""
         self._under_way: dict[int, list[FlushPlan]] = {}
         """Plans handed over, by the identity of their job."""
+        self._waits: list[Wait] = []
+        """One for the control request that is being carried out."""
         self.now_ms = 0
 
     def __len__(self) -> int:
@@ -61,6 +74,7 @@ class FlushQueue:
         """Nothing of the log is to be flushed any more; what is under way goes on."""
         self._ready.pop(log, None)
         self._again.pop(log, None)
+        self._note_settled(log)
 
     def hold(self, log: PartitionLog, then: Idle) -> None:
         """Begin no flush of the log until `let_go`; `then` is called once none is under way."""
@@ -83,6 +97,25 @@ class FlushQueue:
         """What was asked for meanwhile can be begun, unless something still keeps the log."""
         if log in self._again and not log.is_flushing and log not in self._holds:
             self._ready[log] = self._again.pop(log)
+
+    def when_topic_ids_are_durable(
+        self, logs: Iterable[PartitionLog], then: Callable[[], None]
+    ) -> None:
+        """Call `then` when the id of each log is on disk for good, or the log is lost."""
+        pending = {log: None for log in logs if log.is_metadata_dirty or log.is_flushing}
+        if pending:
+            self._waits.append(Wait(pending, then))
+        else:
+            then()
+
+    def _note_settled(self, log: PartitionLog) -> None:
+        for wait in self._waits:
+            wait.logs.pop(log, None)
+        done = [wait for wait in self._waits if not wait.logs]
+        if done:
+            self._waits = [wait for wait in self._waits if wait.logs]
+            for wait in done:
+                wait.then()
 
     @property
     def has_ready(self) -> bool:
@@ -108,13 +141,16 @@ class FlushQueue:
                 break  # What failed may have taken the rest with its directory.
             log, with_active = self._ready.popitem(last=False)
             if log.is_lost:
+                self._note_settled(log)
                 continue
             try:
                 plan = plan_flush(log, with_active=with_active)
             except DiskError:
+                self._note_settled(log)
                 continue  # The log has told its owner.
             if plan.is_empty:
                 plan.settle(now_ms, True)
+                self._note_settled(log)
                 continue
             log.is_flushing = True
             self._held_files += plan.file_count
@@ -153,6 +189,8 @@ class FlushQueue:
             waiting += self._idle.pop(log, ())
             if plan.error is not None:
                 self._on_failed(log, plan.error)
+            if log.is_lost or not log.is_metadata_dirty:
+                self._note_settled(log)
         for then in waiting:
             then()
 

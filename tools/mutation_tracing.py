@@ -6,10 +6,11 @@ import importlib.machinery
 import importlib.util
 import os
 import pickle
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
@@ -92,6 +93,28 @@ def traced_run(arguments: Sequence[str], folder: Path) -> Coverage:
         if status != 0:
             raise SystemExit("the tests fail before anything was changed")
         return Coverage(*pickle.loads(noted.read_bytes()))  # noqa: S301 - written above
+
+
+class TimeLimit:
+    """A pytest plugin that ends the process when a test works much longer than it did unchanged.
+
+    Only processor time counts, so that a busy or stopped machine makes no verdict.
+    """
+
+    SLACK_SECONDS = 5
+    SLACK_FACTOR = 5
+
+    def __init__(self, seconds: Mapping[str, float]) -> None:
+        self._seconds = seconds
+        signal.setitimer(signal.ITIMER_PROF, 60)
+        # A test that waits for what never comes works not at all.
+        signal.alarm(1_800)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Any:
+        limit = self.SLACK_SECONDS + self.SLACK_FACTOR * self._seconds.get(item.nodeid, 0)
+        signal.setitimer(signal.ITIMER_PROF, limit)
+        return (yield)
 
 
 class RefusedImport:

@@ -6,7 +6,7 @@ from barnabas.core.controller.partition_states import PartitionState
 from barnabas.core.controller.replica_states import ReplicaState
 from barnabas.formats.znodes.topics import TopicAssignment, topic_path
 from barnabas.model.ids import NO_TOPIC_ID
-from barnabas.model.znode import Create, Delete, SetData, StoreError
+from barnabas.model.znode import Create, Delete, GetChildren, SetData, StoreError
 from tests.behaviours import behaviour
 from tests.unit.core.controller.cluster import Cluster, shown, tp
 from tests.worlds.controller_world import assignments, topic_id_of
@@ -109,6 +109,27 @@ def test_growth_of_a_topic_that_is_deleted_is_taken_back_and_its_echo_ignored():
     content = TopicAssignment.from_bytes("", restored.data)
     assert content == TopicAssignment(topic_id_of("t"), assignments([1, 2], [2, 1]))
     assert cluster.context.image.topics["t"].version == 2
+
+
+@behaviour("M9")
+def test_what_is_restored_is_the_old_replicas_of_the_partitions_that_have_a_node():
+    cluster = Cluster()
+    cluster.kill(3)
+    cluster.run()
+    # Nobody can lead the second partition: it has no node below /partitions.
+    cluster.add("t", [1, 3], [3])
+    assert cluster.machine.tree.read(GetChildren("/brokers/topics/t/partitions")).children == ("0",)
+    cluster.delete("t")
+    assert cluster.context.is_queued_for_deletion("t"), "it waits for broker 3"
+    cluster.do(Create("/brokers/topics/t/partitions/2"))
+    cluster.clear()
+    cluster.set_topic("t", [2, 4], [3], [1])
+    cluster.run()
+    (restored,) = cluster.committed
+    content = TopicAssignment.from_bytes("", restored.data)
+    assert content == TopicAssignment(topic_id_of("t"), assignments([1, 3]))
+    assert restored == SetData(topic_path("t"), content.to_bytes(), version=1)
+    assert sorted(cluster.context.image.topics["t"].assignments) == [0, 1]
 
 
 def test_a_topic_that_vanishes_while_it_is_looked_at_is_no_trouble():

@@ -114,7 +114,7 @@ def all_mutants(coverage: Coverage) -> Iterator[Mutant]:
     for path in sorted(MUTATED.rglob("*.py")):
         module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
         for number, site in enumerate(sites_of(path)):
-            yield Mutant(module, number, site, coverage.tests_of(str(path), site.line))
+            yield Mutant(module, number, site, coverage.tests_of(str(path), site.line, module))
 
 
 def run_all(

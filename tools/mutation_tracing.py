@@ -10,8 +10,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
@@ -32,11 +33,28 @@ class Coverage(NamedTuple):
     seconds: dict[str, float]
     modules: list[str]
 
-    def tests_of(self, path: str, line: int) -> tuple[str, ...]:
-        """The tests that run a line, quickest first; for what runs at import, those of its file."""
-        tests = self.lines.get((path, line)) or self.files.get(path, [])
-        ordered = sorted(tests, key=lambda test: (self.seconds[test], test))
-        return tuple(ordered[:TRACED_TESTS_MAX])
+    def tests_of(self, path: str, line: int, module: str) -> tuple[str, ...]:
+        """The tests that run a line, quickest first.
+
+        What runs at import is judged by the tests of the files that name its module, then by those
+        that run anything else of it.
+        """
+        tests = self.lines.get((path, line))
+        if tests is None:
+            naming = [test for test in self.seconds if module in _text_of(test.partition("::")[0])]
+            others = self._by_speed(self.files.get(path, []))
+            tests = list(dict.fromkeys((*self._by_speed(naming), *others)))
+        else:
+            tests = self._by_speed(tests)
+        return tuple(tests[:TRACED_TESTS_MAX])
+
+    def _by_speed(self, tests: Iterable[str]) -> list[str]:
+        return sorted(tests, key=lambda test: (self.seconds[test], test))
+
+
+@cache
+def _text_of(file: str) -> str:
+    return Path(file).read_text(encoding="utf-8")
 
 
 class Tracer:

@@ -1,4 +1,4 @@
-"""Growth and creation answer when every partition has a leader, not when the first one has."""
+"""Creation, growth and deletion answer when all of it shows in the metadata, not a part of it."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from barnabas.core.administration.expansion import GrowthWish
 from barnabas.formats.znodes.topics import TopicAssignment, topic_path
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import BrokerId, TopicId
-from barnabas.model.partition import NO_LEADER, ReplicaAssignment
+from barnabas.model.partition import LEADER_DURING_DELETE, NO_LEADER, ReplicaAssignment
 from barnabas.model.znode import Create
 from tests.behaviours import behaviour
 from tests.worlds.virtual_world import BrokerHost, VirtualWorld, plan
@@ -66,6 +66,45 @@ def test_creation_waits_for_every_partition_to_have_a_leader(world: VirtualWorld
     world.tell_metadata(1, "u", ID, {1: plan(1, 1, (1,), (1,))}, [1])
     world.run(10)
     assert [answers["u"].error for answers in answered] == [ErrorCode.NONE]
+
+
+@behaviour("D17")
+def test_deletion_waits_until_the_last_partition_has_left_the_metadata(world: VirtualWorld) -> None:
+    broker = host_of(world).broker
+    world.tell_metadata(1, "t", ID, {1: plan(1, 0, (1,), (1,))}, [1])
+    answered: list[Answers] = []
+    for timeout_ms in (TIMEOUT_MS, 0):
+        broker.administration.delete_topics(
+            ["t"],
+            timeout_ms=timeout_ms,
+            then=lambda answers, now_ms: answered.append(answers),
+            now_ms=world.now_ms,
+        )
+    host_of(world).is_touched = True
+    world.run(100)
+    assert [answers["t"].error for answers in answered] == [ErrorCode.REQUEST_TIMED_OUT]
+    answered.clear()
+    for partition in (0, 1):
+        assert answered == [], "a partition is known still"
+        gone = {partition: plan(LEADER_DURING_DELETE, 0, (1,), (1,))}
+        world.tell_metadata(1, "t", ID, gone, [1])
+        world.run(10)
+    assert [answers["t"].error for answers in answered] == [ErrorCode.NONE]
+
+
+@behaviour("D3")
+def test_what_the_store_does_not_have_is_not_marked_for_deletion(world: VirtualWorld) -> None:
+    answered: list[Answers] = []
+    host_of(world).broker.administration.delete_topics(
+        ["nosuch"],
+        timeout_ms=TIMEOUT_MS,
+        then=lambda answers, now_ms: answered.append(answers),
+        now_ms=world.now_ms,
+    )
+    host_of(world).is_touched = True
+    world.run(10)
+    assert [one["nosuch"].error for one in answered] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert world.ensemble.machine.tree.node("/admin/delete_topics/nosuch") is None
 
 
 @behaviour("M10")

@@ -172,6 +172,16 @@ def test_a_broker_that_returns_has_its_directories_back():
     assert cluster.context.is_online(BrokerId(2), tp("t"))
 
 
+def test_a_broker_that_comes_back_may_have_its_directories_back():
+    cluster = Cluster()
+    cluster.add("t", [1])
+    cluster.handle_event(LeaderAndIsrAnswered(1, {tp("t"): ErrorCode.KAFKA_STORAGE_ERROR}))
+    assert cluster.state("t").leader == -1
+    cluster.bounce(1)
+    cluster.run()
+    assert cluster.state("t").leader == 1
+
+
 @behaviour("D13")
 def test_a_broker_that_dies_during_a_deletion_makes_its_topic_wait():
     cluster = Cluster()

@@ -1,7 +1,7 @@
 """Topics that come, grow, vanish or make no sense."""
 
 from barnabas.core.controller.effects import WriteFailed, ZnodeIgnored
-from barnabas.core.controller.events import UncleanElectionEnabled
+from barnabas.core.controller.events import TopicsChanged, UncleanElectionEnabled
 from barnabas.core.controller.partition_states import PartitionState
 from barnabas.core.controller.replica_states import ReplicaState
 from barnabas.formats.znodes.topics import TopicAssignment, topic_path
@@ -41,6 +41,9 @@ def test_a_topic_without_an_id_gets_one():
     for topic in ("a", "b"):
         content = TopicAssignment(NO_TOPIC_ID, assignments([1], [2])).to_bytes()
         cluster.do(Create(topic_path(topic), content))
+    cluster.handle(TopicsChanged())
+    versions = [cluster.context.image.topics[topic].version for topic in ("a", "b")]
+    assert versions == [1, 1], "what a write left behind is known before its watch fires"
     cluster.run()
     ids = [cluster.context.image.topic_id(topic) for topic in ("a", "b")]
     assert NO_TOPIC_ID not in ids
@@ -160,6 +163,40 @@ def test_unclean_election_switched_on_brings_a_topic_back():
     cluster.handle_event(UncleanElectionEnabled("t"))
     assert cluster.state("t").leader == 2
     assert cluster.state("u").leader == -1
+
+
+@behaviour("M9")
+def test_a_restore_that_loses_is_tried_on_what_is_there_and_one_that_is_refused_is_told():
+    cluster = Cluster()
+    cluster.add("t", [1])
+    cluster.silent.add(1)
+    cluster.delete("t")
+    others = iter([[[1], [2], [3]]])
+
+    def meanwhile(writes) -> None:
+        for grown in others:
+            cluster.set_topic("t", *grown)
+
+    cluster.clear()
+    cluster.before_commit = meanwhile
+    cluster.set_topic("t", [1], [2])
+    cluster.run()
+    restored = TopicAssignment.from_bytes("", cluster.data(topic_path("t")))
+    assert restored == TopicAssignment(topic_id_of("t"), assignments([1]))
+    assert cluster.stories == []
+    cluster.refuse_with = StoreError.NO_AUTH
+    cluster.set_topic("t", [1], [2])
+    cluster.run()
+    assert cluster.stories == [WriteFailed(topic_path("t"), StoreError.NO_AUTH)]
+
+
+def test_a_topic_that_the_store_does_not_show_is_told_of():
+    cluster = Cluster()
+    cluster.refuse_reads[topic_path("t")] = StoreError.NO_AUTH
+    cluster.create_topic("t", [1])
+    cluster.run()
+    assert cluster.stories == [ZnodeIgnored(topic_path("t"), "NO_AUTH")]
+    assert "t" not in cluster.context.image.topics
 
 
 def test_a_store_that_refuses_an_id_is_told_of():

@@ -90,6 +90,16 @@ def test_deletion_waits_until_the_last_partition_has_left_the_metadata(world: Vi
         world.tell_metadata(1, "t", ID, gone, [1])
         world.run(10)
     assert [answers["t"].error for answers in answered] == [ErrorCode.NONE]
+    # The store has it still; who gave no time is not told how far it is.
+    broker.administration.delete_topics(
+        ["t"],
+        timeout_ms=0,
+        then=lambda answers, now_ms: answered.append(answers),
+        now_ms=world.now_ms,
+    )
+    host_of(world).is_touched = True
+    world.run(10)
+    assert answered[-1]["t"].error is ErrorCode.REQUEST_TIMED_OUT
 
 
 @behaviour("D3")

@@ -14,7 +14,9 @@ import hashlib
 import os
 import resource
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -172,14 +174,22 @@ def fork(mutant: Mutant, seconds: Mapping[str, float]) -> int:
 
 def report(mutants: Sequence[Mutant], verdicts: Mapping[tuple[str, int], str], below: float) -> int:
     """Print what survived and why it may; 1 when too many did or one has no reason."""
-    reasons = dict(read_survivors())
+    reasons = read_survivors()
     counted = [mutant for mutant in mutants if verdicts[mutant.place] != STILLBORN]
     survivors = [mutant for mutant in counted if verdicts[mutant.place] == SURVIVED]
-    unexplained = [mutant for mutant in survivors if mutant.key not in reasons]
+    unexplained: list[Mutant] = []
+    for mutant in sorted(survivors, key=lambda m: (m.module, m.site.line)):
+        if reasons[mutant.key] > 0:
+            reasons[mutant.key] -= 1
+        else:
+            unexplained.append(mutant)
     print("\nsurvivors without a reason:" if unexplained else "\nevery survivor has its reason")
-    for mutant in sorted(unexplained, key=lambda m: (m.module, m.site.line)):
+    for mutant in unexplained:
         untested = "" if mutant.tests else "   (no test runs it)"
         print(f"  {mutant.key}   line {mutant.site.line}{untested}")
+    known = {mutant.key for mutant in mutants}
+    for key in sorted(key for key in +reasons if key in known):
+        print(f"a reason for what was killed: {key}")
     killed = len(counted) - len(survivors)
     percent = 100 * killed / max(1, len(counted))
     print(
@@ -190,16 +200,12 @@ def report(mutants: Sequence[Mutant], verdicts: Mapping[tuple[str, int], str], b
     return 1 if percent < below or unexplained else 0
 
 
-def read_survivors() -> Iterator[tuple[str, str]]:
-    """The survivors that may live: a line for the mutant, a line behind it for the reason."""
+def read_survivors() -> Counter[str]:
+    """How many of each that may live: a line for the mutant, one behind it for the reason."""
     if not SURVIVORS.exists():
-        return
-    key = ""
-    for line in SURVIVORS.read_text(encoding="utf-8").splitlines():
-        if line.startswith("    ") and key:
-            yield key, line.strip()
-        elif line and not line.startswith("#"):
-            key = line
+        return Counter()
+    lines = SURVIVORS.read_text(encoding="utf-8").splitlines()
+    return Counter(key for key, reason in pairwise(lines) if reason.startswith("    "))
 
 
 if __name__ == "__main__":

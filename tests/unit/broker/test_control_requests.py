@@ -237,13 +237,14 @@ class TestLeaderAndIsr:
 
     @behaviour("L5", "L13", "S3")
     def test_a_disk_that_refuses_a_log_is_a_storage_error_and_stays_one(
-        self, world: OneBroker
+        self, world: OneBroker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(*_: object) -> None:
             raise DiskLost(LOG_DIR, "broken")
 
-        world.broker.logs.get_or_create = refuse  # type: ignore[assignment]
-        assert world.lead() == ErrorCode.KAFKA_STORAGE_ERROR
+        with monkeypatch.context() as broken:
+            broken.setattr(world.broker.logs, "get_or_create", refuse)
+            assert world.lead() == ErrorCode.KAFKA_STORAGE_ERROR
         assert world.lead(1) == ErrorCode.KAFKA_STORAGE_ERROR
         assert world.stop(is_deletion=False) == ErrorCode.KAFKA_STORAGE_ERROR
 

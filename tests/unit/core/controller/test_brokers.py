@@ -160,19 +160,7 @@ def test_other_errors_of_a_partition_are_of_no_consequence():
     assert cluster.partition_state("t") is PartitionState.ONLINE
 
 
-def test_a_broker_that_returns_has_its_directories_back():
-    cluster = Cluster()
-    cluster.add("t", [1, 2])
-    cluster.handle_event(
-        LeaderAndIsrAnswered(BrokerId(2), {tp("t"): ErrorCode.KAFKA_STORAGE_ERROR})
-    )
-    assert not cluster.context.is_online(BrokerId(2), tp("t"))
-    cluster.bounce(2)
-    cluster.run()
-    assert cluster.context.is_online(BrokerId(2), tp("t"))
-
-
-def test_a_broker_that_comes_back_may_have_its_directories_back():
+def test_a_broker_that_returns_may_lead_on_what_was_a_failed_directory():
     cluster = Cluster()
     cluster.add("t", [1])
     cluster.handle_event(LeaderAndIsrAnswered(1, {tp("t"): ErrorCode.KAFKA_STORAGE_ERROR}))

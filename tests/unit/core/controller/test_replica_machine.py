@@ -377,3 +377,4 @@ def test_nobody_is_told_what_is_meant_for_no_broker():
     context.flush()
     assert {effect.broker_id for effect in context.effects} == {1, 2, 3, 4}
     assert [shown(e)[1] for e in context.effects if shown(e)[0] == "LeaderAndIsr"] == [2]
+    assert context.stories == [], "nothing was dropped, for nobody was meant"

@@ -230,6 +230,13 @@ class TestLeaderAndIsr:
         # What is not new may have a log in the directory that is lost.
         assert world.lead(1, topic="old", topic_id=NO_TOPIC_ID) == ErrorCode.KAFKA_STORAGE_ERROR
         assert world.broker.logs.log(TopicPartition("old", 0)) is None
+        for topic in ("t", "old"):
+            partition = world.broker.replicas.find(topic, 0)
+            assert partition is not None
+            assert partition.is_offline
+        # What is offline stays so, new or not.
+        answer = world.tell_leader(1, "t", ID, {0: plan(1, 2, (1,), (1,))}, is_new=True)
+        assert answer.topics[0].partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert world.lead(0, topic="new", topic_id=NO_TOPIC_ID) == ErrorCode.NONE
         made = world.broker.logs.log(TopicPartition("new", 0))
         assert made is not None

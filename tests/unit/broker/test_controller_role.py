@@ -18,11 +18,23 @@ from barnabas.broker.controller_channels import ControlRequestSent
 from barnabas.broker.event_stream import BrokerFailed
 from barnabas.broker.links import LinkState
 from barnabas.core.controller.controller import Controller
-from barnabas.core.controller.events import ControllerElected, TopicsChanged, UncleanElectionEnabled
+from barnabas.core.controller.events import (
+    ControllerElected,
+    LeaderAndIsrAnswered,
+    TopicsChanged,
+    UncleanElectionEnabled,
+)
+from barnabas.formats.wire.generated.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from barnabas.formats.wire.generated.update_metadata import UpdateMetadataResponse
 from barnabas.formats.znodes.brokers import BrokerRegistration, broker_path
 from barnabas.formats.znodes.cluster import PERSISTENT_PATHS, parents_of
 from barnabas.formats.znodes.controller import CONTROLLER_PATH, ControllerRegistration
-from barnabas.model.ids import BrokerId
+from barnabas.model.error_codes import ErrorCode
+from barnabas.model.ids import BrokerId, TopicId, TopicPartition
 from barnabas.model.invariant import InvariantViolated
 from barnabas.model.listeners import Listener
 from barnabas.model.znode import (
@@ -279,6 +291,32 @@ def test_the_end_of_the_session_pre_empts_everything():
     world.run()
     assert role.is_active
     assert world.data(EPOCH) == b"2"
+    world.do(Delete(CONTROLLER_PATH))
+    assert role.is_active, "the new session watches too"
+    assert world.data(EPOCH) == b"3"
+
+
+@behaviour("Q7")
+def test_an_answer_to_leader_and_isr_is_an_event_of_the_controller():
+    world = make_world()
+    broker, role = make(world, 1)
+    role.start(0)
+    world.run()
+    (link,) = broker.opened
+    link.in_flight.pop()(UpdateMetadataResponse(), 0)
+    content = b'{"version":3,"partitions":{"0":[1]},"topic_id":"eHh4eHh4eHh4eHh4eHh4eA"}'
+    world.do(Create("/brokers/topics/t", content))
+    failed = LeaderAndIsrPartitionError(partition_index=0, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+    topic = LeaderAndIsrTopicError(topic_id=TopicId(b"x" * 16), partition_errors=[failed])
+    link.in_flight.pop(0)(LeaderAndIsrResponse(topics=[topic]), 0)
+    world.run()
+    answered = LeaderAndIsrAnswered(
+        BrokerId(1), {TopicPartition("t", 0): ErrorCode.KAFKA_STORAGE_ERROR}
+    )
+    assert answered in [one.event for one in events_of(broker, ControllerEventTaken)]
+    state = world.data("/brokers/topics/t/partitions/0/state")
+    assert state is not None
+    assert b'"leader":-1' in state
 
 
 def test_a_bug_in_a_decision_costs_the_office_and_nothing_else(monkeypatch: pytest.MonkeyPatch):

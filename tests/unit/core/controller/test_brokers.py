@@ -144,7 +144,7 @@ def test_a_failed_directory_takes_its_replica_offline():
     # Told again, it is no news; told to be well again, it may lead again.
     cluster.clear()
     cluster.handle_event(LeaderAndIsrAnswered(BrokerId(1), errors))
-    assert cluster.committed == []
+    assert (cluster.committed, cluster.effects, cluster.stories) == ([], [], [])
     cluster.handle_event(LeaderAndIsrAnswered(BrokerId(1), {tp("t"): ErrorCode.NONE}))
     assert cluster.context.is_online(BrokerId(1), tp("t"))
 

@@ -19,7 +19,7 @@ from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import BrokerId
 from barnabas.model.znode import Create, Delete, StoreError
 from tests.behaviours import behaviour
-from tests.unit.core.controller.cluster import Cluster, shown, tp
+from tests.unit.core.controller.cluster import Cluster, leader_and_isr, shown, tp
 from tests.worlds.controller_world import delete_topic
 
 S = ReplicaState
@@ -56,6 +56,11 @@ def test_without_permission_to_delete_all_markers_are_removed_also_at_start():
 def test_everybody_forgets_the_topic_first():
     cluster = Cluster()
     cluster.add("t", [1, 2], [2, 1])
+    for partition, isr in enumerate(([1, 2], [2, 1])):
+        # Epochs above those that everybody is told at the end.
+        cluster.set_state("t", partition, leader_and_isr(isr[0], isr, 4))
+        known = cluster.context.image.partition_states
+        known[tp("t", partition)] = cluster.state("t", partition)
     cluster.delete("t")
     told = [one for one in cluster.requests if isinstance(one, SendUpdateMetadata)]
     assert [one.broker_id for one in told] == [1, 2, 3, 4]

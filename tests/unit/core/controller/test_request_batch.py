@@ -103,6 +103,8 @@ def test_order_of_a_flush_and_that_it_empties_all_three_buffers():
     ]  # fmt: skip
     assert batch.is_empty
     assert batch.flush(image_of(1, 2)).requests == ()
+    batch.add_update_metadata([1], [])
+    assert [one.entries for one in batch.flush(image_of(1, 2)).requests] == [()]
 
 
 @behaviour("K6")

@@ -39,7 +39,12 @@ from tools.mutation_tracing import (  # noqa: E402
 MUTATED = ROOT / "src" / "barnabas" / "core"
 TESTS = ("tests/unit/core", "tests/model", "tests/scenarios", "tests/unit/broker")
 SURVIVORS = ROOT / "tools" / "mutation_survivors.txt"
-QUIET = ("-x", "-q", "--no-header", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist")
+TIMED = ("tests/scenarios/test_two_brokers.py::test_a_thousand_virtual_seconds_take_less_than_one",)
+"""Tests that hold a stopwatch: on a busy machine they would notice what they cannot see."""
+QUIET = (
+    *("-x", "-q", "--no-header", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist"),
+    *(f"--deselect={test}" for test in TIMED),
+)
 MUTANT_QUIET = (*QUIET, "--tb=no")
 VERDICTS = ROOT / ".cache" / "mutation-verdicts.txt"
 MEMORY_MAX_BYTES = 2 << 30

@@ -308,7 +308,7 @@ def test_idle_producers_expire() -> None:
 # Directories that fail
 
 
-@behaviour("N8")
+@behaviour("N8", "N10")
 def test_a_failing_directory_takes_its_logs_offline_and_the_others_stay() -> None:
     world = LogWorld(log_dirs=("/a", "/b"))
     world.start()

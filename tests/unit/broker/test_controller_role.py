@@ -315,10 +315,10 @@ def test_an_answer_to_leader_and_isr_is_an_event_of_the_controller():
     topic = LeaderAndIsrTopicError(topic_id=TopicId(b"x" * 16), partition_errors=[failed])
     link.in_flight.pop(0)(LeaderAndIsrResponse(topics=[topic]), 0)
     world.run()
-    answered = LeaderAndIsrAnswered(
-        BrokerId(1), {TopicPartition("t", 0): ErrorCode.KAFKA_STORAGE_ERROR}
-    )
-    assert answered in [one.event for one in events_of(broker, ControllerEventTaken)]
+    taken = [one.event for one in events_of(broker, ControllerEventTaken)]
+    [answered] = [event for event in taken if isinstance(event, LeaderAndIsrAnswered)]
+    assert answered.broker_id == 1
+    assert answered.partition_errors == {TopicPartition("t", 0): ErrorCode.KAFKA_STORAGE_ERROR}
     state = world.data("/brokers/topics/t/partitions/0/state")
     assert state is not None
     assert b'"leader":-1' in state

@@ -6,6 +6,8 @@ import random
 
 from barnabas.broker.administration import Administration
 from barnabas.broker.broker_logs import BrokerLogs
+from barnabas.broker.client_metadata import ClientMetadata
+from barnabas.broker.cold_reads import ColdReads
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.control_requests import ControlRequests
 from barnabas.broker.controller import ControllerRole
@@ -26,6 +28,7 @@ from barnabas.broker.registration import Registration
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.router import Router
 from barnabas.broker.topic_configs import TopicConfigs
+from barnabas.core.administration.creation import CreateTopicPolicy
 from barnabas.model.config import BrokerConfig
 from barnabas.model.epochs import NO_EPOCH, BrokerEpoch
 from barnabas.model.ids import BrokerId
@@ -45,6 +48,7 @@ class Broker:
         wall_clock: WallClock,
         random_source: random.Random,
         now_ms: int,
+        create_topic_policy: CreateTopicPolicy | None = None,
     ) -> None:
         self.config = config
         self.disk = disk
@@ -62,6 +66,7 @@ class Broker:
         self.events = EventStream()
         self.deadlines = Deadlines()
         self.metadata = MetadataSession(store)
+        self.client_metadata = ClientMetadata(self)
         self.links = Links(transport, self.deadlines)
         self.router = Router(self)
         self.connections: dict[ConnectionId, Connection] = {}
@@ -72,9 +77,10 @@ class Broker:
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, random_source
         )
+        self.cold_reads = ColdReads(self)
         self.fetchers = ReplicaFetchers(self)
         self.control_requests = ControlRequests(self)
-        self.administration = Administration(self)
+        self.administration = Administration(self, create_topic_policy)
         self.producer_ids = ProducerIds(self)
         self.groups = Groups(self)
         self.old_offsets = OldOffsets(self)

@@ -73,7 +73,7 @@ class NodeLoop:
 
     def _wait_ms(self) -> int:
         """How long nothing has to be done unless something happens; -1 when nothing waits."""
-        if self._posted:
+        if self._posted or self.transport.has_resumed:
             return 0
         deadline_ms = self.broker.next_deadline_ms()
         timer_ms = self.timers.next_ms()
@@ -85,6 +85,8 @@ class NodeLoop:
 
     def _turn(self, happened: list[tuple[int, int]]) -> None:
         self.transport.now_ms = now_ms = monotonic_ms()
+        if self.transport.has_resumed:
+            self.transport.take_up_resumed()
         self.poller.tell(happened)
         # What is posted by what was posted waits for the next turn.
         for _ in range(len(self._posted)):

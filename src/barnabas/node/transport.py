@@ -151,6 +151,9 @@ class SocketTransport:
         self._peers: dict[LinkId, _Peer] = {}
         self._dirty: list[FramedSocket] = []
         self._resumed: list[_Accepted] = []
+        """Those that the next turn reads from again, first what they had sent before."""
+        self._crowded: list[_Accepted] = []
+        """Those that leave too much unread; looked at whenever something was sent."""
         self._listening: list[_Listening] = []
         self.turned_away = 0
         """Connections that were closed at once since there were too many."""
@@ -245,7 +248,7 @@ class SocketTransport:
         framed.queue(parts)
         if framed.out_bytes > OUT_BYTES_PAUSE and not framed.is_paused:
             self._pause(framed)
-            self._resumed.append(accepted)
+            self._crowded.append(accepted)
 
     def _pause(self, framed: FramedSocket) -> None:
         framed.is_paused = True
@@ -350,19 +353,38 @@ class SocketTransport:
         """Those of the accepted connections."""
         return [accepted.socket for accepted in self._accepted.values()]
 
-    # -- the end of a turn -------------------------------------------------------------------
+    # -- the turn ----------------------------------------------------------------------------
+
+    @property
+    def has_resumed(self) -> bool:
+        """Whether there may be requests that nothing will announce any more."""
+        return bool(self._resumed)
+
+    def take_up_resumed(self) -> None:
+        """The first thing in a turn: read again from those that were paused."""
+        resumed, self._resumed = self._resumed, []
+        for accepted in resumed:
+            self._resume(accepted)
 
     def flush(self) -> None:
-        """Send what the turn has made; hand over what waited for a resumed connection."""
+        """Send what the turn has made."""
         dirty, self._dirty = self._dirty, []
         for framed in dirty:
             if not framed.is_blocked and not framed.flush(self.now_ms):
                 framed.is_blocked = True
                 self._watch(framed)
-        if self._resumed:
-            resumed, self._resumed = self._resumed, []
-            for accepted in resumed:
-                self._resume(accepted)
+        if self._crowded:
+            self._look_at_crowded()
+
+    def _look_at_crowded(self) -> None:
+        crowded, self._crowded = self._crowded, []
+        for accepted in crowded:
+            if accepted.socket.is_ended:
+                continue
+            if accepted.socket.out_bytes > OUT_BYTES_PAUSE:
+                self._crowded.append(accepted)
+            else:
+                self._resumed.append(accepted)
 
     def send_more(self, framed: FramedSocket) -> None:
         """A socket that was full takes more."""
@@ -375,7 +397,7 @@ class SocketTransport:
         if framed.is_ended or framed.is_closing or not framed.is_paused or accepted.is_held:
             return
         if framed.out_bytes > OUT_BYTES_PAUSE:
-            self._resumed.append(accepted)
+            self._crowded.append(accepted)
             return
         framed.is_paused = False
         self._watch(framed)

@@ -193,6 +193,27 @@ def test_what_arrives_together_gets_one_end_and_one_send(world: World) -> None:
         assert client.recv(100) == b"onetwobye"
 
 
+def test_what_waited_for_a_resumed_connection_has_a_turn_of_its_own(world: World) -> None:
+    """The broker pauses at each request and resumes as the turn ends, as it does at its limit.
+
+    It has no deadline and the client sends no more: what was not taken up would wait for ever.
+    """
+    listening = socket.create_server(("127.0.0.1", 0))
+    transport = world.loop.transport
+    transport.listen("PLAINTEXT", listening)
+    only = ConnectionId(1)
+    for name in ("one", "two", "bye"):
+        world.broker.do[name] = lambda: transport.pause_reading(only)
+    world.broker.do["end"] = lambda: transport.resume_reading(only)
+    world.broker.do["bye"] = world.loop.stop
+    with socket.create_connection(listening.getsockname()) as client:
+        client.sendall(b"\0\0\0\3one\0\0\0\3two\0\0\0\3bye")
+        world.loop.run()
+        told = " ".join(world.broker.told)
+        assert "one end two end bye end" in told
+        assert client.recv(100) == b"onetwobye"
+
+
 def test_a_tick_comes_when_it_is_due_and_not_before(world: World) -> None:
     due_ms = world.broker.deadline_ms = monotonic_ms() + 30
     world.stop_at("tick")

@@ -106,10 +106,16 @@ class World:
         """Turns until nothing is ready, with what they made sent."""
         happened = self.poller.wait(0)
         while happened:
-            self.transport.now_ms = monotonic_ms()
-            self.poller.tell(happened)
-            self.transport.flush()
+            self.turn(happened)
             happened = self.poller.wait(0)
+        self.turn([])
+        while self.transport.has_resumed:
+            self.turn([])
+
+    def turn(self, happened: list[tuple[int, int]]) -> None:
+        self.transport.now_ms = monotonic_ms()
+        self.transport.take_up_resumed()
+        self.poller.tell(happened)
         self.transport.flush()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Consumer groups over the wire: gathered, kept in the log, read back, and gone with their topic."""
+"""Consumer groups over the wire: gathered, kept in the log, read back, gone with their topic."""
 
 from typing import Any
 

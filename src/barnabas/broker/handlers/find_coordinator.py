@@ -26,14 +26,14 @@ MESSAGES: Final = {
     ErrorCode.NONE: "NONE",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
 }
-"""What Kafka says where there is room for one message; where there is room for many it is silent."""
+"""What Kafka says in the versions for one key; in those for many it is silent."""
 NO_TRANSACTIONS: Final = "this broker has no transactions yet: leave transactional.id unset"
 
 
 def handle(
     broker: Broker, request: Request, body: FindCoordinatorRequest, now_ms: int
 ) -> FindCoordinatorResponse | None:
-    """Name the coordinators; the topic they are kept in is created when somebody first asks (C9)."""
+    """Name the coordinators; their topic is created when somebody first asks (C9)."""
     keys = body.coordinator_keys if request.api_version >= FIRST_VERSION_WITH_MANY else [body.key]
     if body.key_type != GROUP:
         message = NO_TRANSACTIONS

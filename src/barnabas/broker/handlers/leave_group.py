@@ -20,7 +20,7 @@ FIRST_VERSION_WITH_MANY: Final = 3
 
 
 def handle(broker: Broker, request: Request, body: LeaveGroupRequest, now_ms: int) -> None:
-    """Take it to the group; before version 3 it is about one member, whose error is the answer's."""
+    """Take it to the group; before version 3 it is one member, whose error is the answer's."""
     has_many = request.api_version >= FIRST_VERSION_WITH_MANY
     members = tuple(LeavingMember(one.member_id, one.group_instance_id) for one in body.members)
     if not has_many:

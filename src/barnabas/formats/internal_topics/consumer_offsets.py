@@ -19,6 +19,7 @@ from librt.strings import (
 )
 
 from barnabas.formats.codec.decoding import (
+    allow_memory,
     read_bytes,
     read_compact_bytes,
     read_compact_count,
@@ -47,6 +48,8 @@ _GROUP_KEY_VERSION: Final = 2
 _OFFSET_VERSION: Final = 3
 _EXPIRING_OFFSET_VERSION: Final = 1
 _GROUP_VERSION: Final = 3
+_MEMBER_SIZE: Final = 256
+"""What a member takes apart from its strings and bytes."""
 _FLEXIBLE: Final = 4
 """The first version with compact lengths and tagged fields, and the last that there is."""
 
@@ -254,6 +257,7 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._end = len(data)
+        allow_memory(self._end)
         self._position = 2
         if self._end < 2:
             refuse_short("version", 0, self._end)
@@ -290,7 +294,9 @@ class _Reader:
 
     def count(self, element_size_min: int) -> int:
         read = read_compact_count if self._is_flexible else read_count
-        count, self._position = read(self._data, self._position, self._end, element_size_min)
+        count, self._position = read(
+            self._data, self._position, self._end, element_size_min, _MEMBER_SIZE
+        )
         if count < 0:
             refuse_null("members")
         return count

@@ -8,6 +8,7 @@ from typing import Final
 from librt.strings import read_i16_be
 
 from barnabas.formats.codec.decoding import (
+    allow_memory,
     read_count,
     read_nullable_bytes,
     read_string,
@@ -24,7 +25,8 @@ def subscribed_topics(data: bytes) -> frozenset[str]:
     end = len(data)
     if end < 2 or read_i16_be(data, 0) < 0:
         refuse_short("version", 0, end)
-    count, position = read_count(data, 2, end, 2)
+    allow_memory(end)
+    count, position = read_count(data, 2, end, 2, 0)
     if count < 0:
         refuse_null("topics")
     topics: list[str] = []

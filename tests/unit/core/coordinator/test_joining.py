@@ -1,8 +1,10 @@
 """JoinGroup: who enters, under which id, and when a generation begins."""
 
+import uuid
+
 import pytest
 
-from barnabas.core.coordinator.group.requests import Protocol
+from barnabas.core.coordinator.group.requests import JoinAsked, Protocol
 from barnabas.core.coordinator.group.settings import GroupSettings
 from barnabas.model.error_codes import ErrorCode
 from tests.worlds.group_world import RANGE, GroupWorld
@@ -71,8 +73,26 @@ def test_an_id_of_nobody_is_unknown_with_and_without_the_group():
 
 def test_ids_are_drawn_from_the_chance_that_was_handed_in():
     first, second = (GroupWorld() for _ in range(2))
-    ids = [world.joined(world.ask_join(version=4)).member_id for world in (first, second, first)]
-    assert ids[0] == ids[1] != ids[2]
+    worlds = (first, second) * 40
+    ids = [world.joined(world.ask_join(version=4)).member_id for world in worlds]
+    assert ids[::2] == ids[1::2]
+    assert len(set(ids)) == 40
+    drawn = [uuid.UUID(member_id.removeprefix("client-")) for member_id in ids]
+    assert {(one.version, one.variant) for one in drawn} == {(4, uuid.RFC_4122)}
+
+
+def test_an_id_is_never_too_long_for_its_field():
+    world = GroupWorld()
+    waiter = world.waiter()
+    asked = JoinAsked(
+        *("g", "", None, "\u00e9" * 16_383, "/h", 10_000, 60_000, "consumer", RANGE),
+        requires_member_id=True,
+        can_skip_assignment=False,
+    )
+    world.take(world.shard.join(asked, waiter, 0))
+    member_id = world.joined(waiter).member_id
+    assert member_id.startswith("\u00e9" * 16_000 + "-")
+    assert len(member_id.encode()) == 32_000 + 37
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -443,6 +463,19 @@ def test_a_static_member_that_waits_is_fenced_by_its_successor():
     assert fenced.error is ErrorCode.FENCED_INSTANCE_ID
     world.advance(0)
     assert [member.group_instance_id for member in world.joined(newer).members] == ["i"]
+
+
+def test_a_successor_of_a_newcomer_waits_no_longer_than_its_session():
+    world = GroupWorld()
+    (first,) = world.stable_group(1)
+    world.ask_join(instance="i")
+    newer = world.ask_join(instance="i")
+    world.heartbeat(first)
+    world.advance(9_999)
+    assert newer not in world.answers
+    world.heartbeat(first)
+    world.advance(1)
+    assert error_of(world, newer) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_successor_while_the_assignment_is_awaited_begins_a_rebalance():

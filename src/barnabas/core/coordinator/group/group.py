@@ -242,7 +242,6 @@ class Group:
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self.members else None
         self.subscribed_topics = self._told_subscriptions()
-        self.pending_sync.clear()
 
     def is_subscribed_to(self, topic: str) -> bool:
         """When it cannot be told it is taken to be, so that nothing is lost."""

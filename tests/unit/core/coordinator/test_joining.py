@@ -40,17 +40,21 @@ def test_from_version_4_on_a_member_comes_back_with_the_id_it_was_given():
     assert (joined.protocol_type, joined.protocol_name) == ("consumer", "range")
 
 
-def test_an_id_that_was_given_and_not_used_is_forgotten_after_the_session_time_out():
+@pytest.mark.parametrize(("waits_ms", "is_known"), [(6_999, True), (7_000, False)])
+def test_an_id_that_was_given_is_forgotten_when_it_is_not_used(waits_ms: int, is_known: bool):
     world = GroupWorld()
     given = world.joined(world.ask_join(version=4, session_ms=7_000)).member_id
-    world.advance(6_999)
-    other = world.ask_join(version=3)
-    assert other not in world.answers
+    world.advance(waits_ms)
+    waiter = world.ask_join(member_id=given, version=4)
+    if not is_known:
+        assert error_of(world, waiter) is ErrorCode.UNKNOWN_MEMBER_ID
+        return
     world.advance(0)
-    world.advance(1)
-    assert error_of(world, world.ask_join(member_id=given, version=4)) is (
-        ErrorCode.UNKNOWN_MEMBER_ID
-    )
+    joined = world.joined(waiter)
+    # Now it is a member's, and lives as long as that.
+    for _ in range(3):
+        assert world.heartbeat(joined) is ErrorCode.NONE
+        world.advance(5_000)
 
 
 def test_a_rebalance_waits_for_ids_that_were_given_out():
@@ -572,6 +576,43 @@ def test_a_rebalance_that_nobody_joined_is_tried_again_while_a_static_member_liv
     assert state(world) == "PreparingRebalance"
     rejoined = world.joined(world.ask_join(member_id=second.member_id, instance="j"))
     assert (rejoined.error, rejoined.generation_id) == (ErrorCode.NONE, 2)
+
+
+def test_a_rebalance_that_was_tried_again_ends_with_those_who_joined_by_then():
+    world = GroupWorld()
+    first, second, third = world.stable_group(instances=("i", "j", "k"))
+    world.leave(("", "k"))
+    instances = {"i": first, "j": second}
+
+    def live(milliseconds: int) -> None:
+        for _ in range(milliseconds // 6_000):
+            for instance, member in instances.items():
+                world.heartbeat(member, instance=instance)
+            world.advance(6_000)
+
+    live(66_000)
+    rejoined = world.ask_join(member_id=second.member_id, instance="j")
+    live(48_000)
+    assert rejoined not in world.answers
+    live(6_000)
+    assert world.joined(rejoined).leader_id == second.member_id
+    assert third.error is ErrorCode.NONE
+
+
+def test_who_leaves_is_waited_for_no_longer():
+    world = GroupWorld()
+    first, second = world.stable_group(2)
+    rejoined = world.ask_join(member_id=first.member_id)
+    world.leave((second.member_id, None))
+    assert world.joined(rejoined).generation_id == 2
+
+
+def test_what_a_successor_tells_counts():
+    world = GroupWorld()
+    first, _ = world.stable_group(instances=("i", "j"))
+    leader = world.ask_join(member_id=first.member_id, instance="i")
+    world.ask_join(instance="j", protocols=(Protocol("range", b"new"),))
+    assert [member.metadata for member in world.joined(leader).members] == [b"r", b"new"]
 
 
 def test_a_rebalance_time_out_of_nothing_does_not_keep_the_broker_busy():

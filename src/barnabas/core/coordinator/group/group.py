@@ -50,7 +50,7 @@ class Group:
         self.has_new_members = False
         """Whether somebody came since the delay began or was prolonged."""
         self.storing_generation = -1
-        """The generation whose assignment is being replicated."""
+        """The last generation whose assignment was handed out to be replicated."""
         self.is_replacing_member = False
         """A static member's new id is being replicated."""
         self.is_being_removed = False

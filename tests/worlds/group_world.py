@@ -263,3 +263,12 @@ class GroupWorld:
             self.ask_sync(member, told, group_id=group_id, instance=instance)
         assert self.shard.describe(group_id).state == "Stable"
         return members
+
+
+def error_of(world: GroupWorld, waiter: object) -> ErrorCode:
+    """Of the answer to a JoinGroup."""
+    return world.joined(waiter).error
+
+
+def state(world: GroupWorld, group_id: str = "g") -> str:
+    return world.shard.describe(group_id).state

@@ -1,22 +1,16 @@
 """JoinGroup: who enters, under which id, and when a generation begins."""
 
+import uuid
+
 import pytest
 
-from barnabas.core.coordinator.group.requests import Protocol
+from barnabas.core.coordinator.group.requests import JoinAsked, Protocol
 from barnabas.core.coordinator.group.settings import GroupSettings
 from barnabas.model.error_codes import ErrorCode
-from tests.worlds.group_world import RANGE, GroupWorld
+from tests.worlds.group_world import RANGE, GroupWorld, error_of, state
 
 ROUND_ROBIN = (Protocol("roundrobin", b"b"),)
 BOTH = (*RANGE, *ROUND_ROBIN)
-
-
-def error_of(world: GroupWorld, waiter: object) -> ErrorCode:
-    return world.joined(waiter).error
-
-
-def state(world: GroupWorld, group_id: str = "g") -> str:
-    return world.shard.describe(group_id).state
 
 
 # -- ids -------------------------------------------------------------------------------------------
@@ -38,17 +32,21 @@ def test_from_version_4_on_a_member_comes_back_with_the_id_it_was_given():
     assert (joined.protocol_type, joined.protocol_name) == ("consumer", "range")
 
 
-def test_an_id_that_was_given_and_not_used_is_forgotten_after_the_session_time_out():
+@pytest.mark.parametrize(("waits_ms", "is_known"), [(6_999, True), (7_000, False)])
+def test_an_id_that_was_given_is_forgotten_when_it_is_not_used(waits_ms: int, is_known: bool):
     world = GroupWorld()
     given = world.joined(world.ask_join(version=4, session_ms=7_000)).member_id
-    world.advance(6_999)
-    other = world.ask_join(version=3)
-    assert other not in world.answers
+    world.advance(waits_ms)
+    waiter = world.ask_join(member_id=given, version=4)
+    if not is_known:
+        assert error_of(world, waiter) is ErrorCode.UNKNOWN_MEMBER_ID
+        return
     world.advance(0)
-    world.advance(1)
-    assert error_of(world, world.ask_join(member_id=given, version=4)) is (
-        ErrorCode.UNKNOWN_MEMBER_ID
-    )
+    joined = world.joined(waiter)
+    # Now it is a member's, and lives as long as that.
+    for _ in range(3):
+        assert world.heartbeat(joined) is ErrorCode.NONE
+        world.advance(5_000)
 
 
 def test_a_rebalance_waits_for_ids_that_were_given_out():
@@ -71,8 +69,26 @@ def test_an_id_of_nobody_is_unknown_with_and_without_the_group():
 
 def test_ids_are_drawn_from_the_chance_that_was_handed_in():
     first, second = (GroupWorld() for _ in range(2))
-    ids = [world.joined(world.ask_join(version=4)).member_id for world in (first, second, first)]
-    assert ids[0] == ids[1] != ids[2]
+    worlds = (first, second) * 40
+    ids = [world.joined(world.ask_join(version=4)).member_id for world in worlds]
+    assert ids[::2] == ids[1::2]
+    assert len(set(ids)) == 40
+    drawn = [uuid.UUID(member_id.removeprefix("client-")) for member_id in ids]
+    assert {(one.version, one.variant) for one in drawn} == {(4, uuid.RFC_4122)}
+
+
+def test_an_id_is_never_too_long_for_its_field():
+    world = GroupWorld()
+    waiter = world.waiter()
+    asked = JoinAsked(
+        *("g", "", None, "\u00e9" * 16_383, "/h", 10_000, 60_000, "consumer", RANGE),
+        requires_member_id=True,
+        can_skip_assignment=False,
+    )
+    world.take(world.shard.join(asked, waiter, 0))
+    member_id = world.joined(waiter).member_id
+    assert member_id.startswith("\u00e9" * 16_000 + "-")
+    assert len(member_id.encode()) == 32_000 + 37
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -331,220 +347,3 @@ def test_while_the_assignment_is_awaited_the_same_join_gets_the_same_answer():
     world.ask_join(member_id=second.member_id, protocols=(Protocol("range", b"x"),))
     assert world.synced(synced).error is ErrorCode.REBALANCE_IN_PROGRESS
     assert state(world) == "PreparingRebalance"
-
-
-# -- static members --------------------------------------------------------------------------------
-
-
-def test_a_static_member_comes_back_under_a_new_id_and_nobody_is_moved():
-    world = GroupWorld(replicates=True)
-    first, second = world.stable_group(instances=("i", "j"))
-    world.replicates = False
-    waiter = world.ask_join(instance="j")
-    # Nothing holds before it is replicated.
-    assert waiter not in world.answers
-    assert world.heartbeat(second, instance="j") is ErrorCode.NONE
-    world.replicate()
-    back = world.joined(waiter)
-    assert (back.error, back.generation_id, back.leader_id) == (
-        ErrorCode.NONE,
-        1,
-        first.member_id,
-    )
-    assert back.member_id.startswith("j-") and back.member_id != second.member_id
-    assert state(world) == "Stable"
-    assert world.synced(world.ask_sync(back, instance="j")).assignment == b"1"
-    assert world.heartbeat(second, instance="j") is ErrorCode.FENCED_INSTANCE_ID
-    assert world.heartbeat(second) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert error_of(world, world.ask_join(member_id=second.member_id, instance="j")) is (
-        ErrorCode.FENCED_INSTANCE_ID
-    )
-    before = world.shard.describe("g")
-    world.reload()
-    assert world.shard.describe("g") == before
-
-
-@pytest.mark.parametrize(("version", "skips"), [(8, False), (9, True)])
-def test_a_leader_that_comes_back_may_skip_the_assignment_from_version_9_on(
-    version: int, skips: bool
-):
-    world = GroupWorld()
-    first, _ = world.stable_group(instances=("i", "j"))
-    back = world.joined(world.ask_join(instance="i", version=version))
-    assert back.skip_assignment == skips
-    assert back.leader_id == (back.member_id if skips else first.member_id)
-    assert len(back.members) == (2 if skips else 0)
-    assert world.synced(world.ask_sync(back, instance="i")).assignment == b"0"
-
-
-def test_a_replacement_that_was_lost_changes_nothing():
-    world = GroupWorld()
-    first, second = world.stable_group(instances=("i", "j"))
-    world.replicates = False
-    waiter = world.ask_join(instance="j")
-    again = world.ask_join(instance="i")
-    assert error_of(world, again) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    world.lose(ErrorCode.NOT_ENOUGH_REPLICAS)
-    lost = world.joined(waiter)
-    assert (lost.error, lost.member_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
-    assert (lost.generation_id, lost.leader_id) == (1, first.member_id)
-    assert world.heartbeat(second, instance="j") is ErrorCode.NONE
-    retried = world.ask_join(instance="j")
-    world.replicate()
-    assert error_of(world, retried) is ErrorCode.NONE
-
-
-def test_a_replacement_that_was_lost_told_nothing_of_what_the_instance_knows():
-    world = GroupWorld()
-    waiters = [world.ask_join(instance=instance, protocols=BOTH) for instance in ("i", "j")]
-    world.advance(0)
-    members = [world.joined(waiter) for waiter in waiters]
-    for member, instance in zip(members, ("i", "j"), strict=True):
-        world.ask_sync(member, {}, instance=instance)
-    world.replicates = False
-    world.ask_join(instance="j", protocols=RANGE)
-    world.lose(ErrorCode.NOT_ENOUGH_REPLICAS)
-    # Both still know the other protocol, so who knows that one alone may join.
-    assert world.ask_join(protocols=ROUND_ROBIN) not in world.answers
-
-
-def test_a_replacement_is_judged_anew_when_the_group_has_moved_on_meanwhile():
-    world = GroupWorld()
-    first, second = world.stable_group(instances=("i", "j"))
-    world.replicates = False
-    waiter = world.ask_join(instance="j")
-    world.ask_join(member_id=first.member_id, instance="i")
-    world.replicate()
-    assert error_of(world, waiter) is ErrorCode.NONE
-    assert world.joined(waiter).generation_id == 2
-    assert world.heartbeat(second, instance="j") is ErrorCode.FENCED_INSTANCE_ID
-
-
-def test_a_replacement_that_changes_the_protocol_begins_a_rebalance():
-    world = GroupWorld()
-    waiters = [
-        world.ask_join(instance="i", protocols=BOTH),
-        world.ask_join(instance="j", protocols=(*ROUND_ROBIN, *RANGE)),
-    ]
-    world.advance(0)
-    first, second = (world.joined(waiter) for waiter in waiters)
-    world.ask_sync(first, {}, instance="i")
-    world.ask_sync(second, instance="j")
-    assert (state(world), first.protocol_name) == ("Stable", "range")
-    world.ask_join(instance="i", protocols=(*ROUND_ROBIN, *RANGE))
-    assert state(world) == "PreparingRebalance"
-
-
-def test_a_static_member_that_waits_is_fenced_by_its_successor():
-    world = GroupWorld()
-    older = world.ask_join(instance="i")
-    newer = world.ask_join(instance="i")
-    fenced = world.joined(older)
-    assert fenced.error is ErrorCode.FENCED_INSTANCE_ID
-    world.advance(0)
-    assert [member.group_instance_id for member in world.joined(newer).members] == ["i"]
-
-
-def test_a_successor_while_the_assignment_is_awaited_begins_a_rebalance():
-    world = GroupWorld()
-    waiters = [world.ask_join(instance="i"), world.ask_join(instance="j")]
-    world.advance(0)
-    second = world.joined(waiters[1])
-    synced = world.ask_sync(second, instance="j")
-    world.ask_join(instance="j")
-    assert world.synced(synced).error is ErrorCode.FENCED_INSTANCE_ID
-    assert state(world) == "PreparingRebalance"
-
-
-def test_static_members_keep_their_place_until_their_session_is_over():
-    world = GroupWorld()
-    first, second = world.stable_group(instances=("i", "j"))
-    rejoined = world.ask_join(member_id=first.member_id, instance="i")
-    for _ in range(7):
-        world.heartbeat(second, instance="j")
-        world.advance(9_000)
-    joined = world.joined(rejoined)
-    assert [member.member_id for member in joined.members] == [
-        first.member_id,
-        second.member_id,
-    ]
-
-
-def test_a_static_leader_that_did_not_join_again_leads_no_more():
-    world = GroupWorld()
-    first, second = world.stable_group(instances=("i", None))
-    rejoined = world.ask_join(member_id=second.member_id, protocols=(Protocol("range", b"other"),))
-    for _ in range(7):
-        world.heartbeat(first, instance="i")
-        world.advance(9_000)
-    joined = world.joined(rejoined)
-    assert (joined.error, joined.leader_id) == (ErrorCode.NONE, second.member_id)
-    assert [member.member_id for member in joined.members] == [first.member_id, second.member_id]
-
-
-def test_an_instance_that_left_comes_back_as_a_new_member():
-    world = GroupWorld()
-    first, _ = world.stable_group(instances=("i", "j"))
-    world.leave(("", "i"))
-    world.ask_join(instance="i")
-    described = world.shard.describe("g")
-    assert described.state == "PreparingRebalance"
-    assert [member.group_instance_id for member in described.members] == ["j", "i"]
-    assert world.heartbeat(first, instance="i") is ErrorCode.FENCED_INSTANCE_ID
-
-
-def test_an_instance_whose_successor_syncs_in_its_place_has_synced():
-    world = GroupWorld()
-    waiters = [world.ask_join(instance="i"), world.ask_join(instance="j")]
-    world.advance(0)
-    first = world.joined(waiters[0])
-    world.ask_sync(first, {}, instance="i")
-    back = world.joined(world.ask_join(instance="j"))
-    world.ask_sync(back, instance="j")
-    for _ in range(10):
-        assert world.heartbeat(first, instance="i") is ErrorCode.NONE
-        assert world.heartbeat(back, instance="j") is ErrorCode.NONE
-        world.advance(9_000)
-
-
-def test_an_instance_whose_successor_does_not_sync_is_dropped():
-    world = GroupWorld()
-    waiters = [world.ask_join(instance="i"), world.ask_join(instance="j")]
-    world.advance(0)
-    first = world.joined(waiters[0])
-    world.ask_sync(first, {}, instance="i")
-    back = world.joined(world.ask_join(instance="j"))
-    for _ in range(7):
-        world.heartbeat(first, instance="i")
-        world.heartbeat(back, instance="j")
-        world.advance(9_000)
-    assert world.heartbeat(back, instance="j") is ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def test_no_static_member_ever_has_an_id_to_come_back_with():
-    world = GroupWorld()
-    given = world.joined(world.ask_join(version=4)).member_id
-    refused = world.ask_join(member_id=given, instance="i")
-    assert error_of(world, refused) is ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-def test_a_rebalance_that_nobody_joined_is_tried_again_while_a_static_member_lives():
-    world = GroupWorld()
-    first, second = world.stable_group(instances=("i", "j"))
-    world.ask_join(member_id=first.member_id, instance="i")
-    world.leave((first.member_id, "i"))
-    for _ in range(20):
-        world.heartbeat(second, instance="j")
-        world.advance(9_000)
-    assert state(world) == "PreparingRebalance"
-    rejoined = world.joined(world.ask_join(member_id=second.member_id, instance="j"))
-    assert (rejoined.error, rejoined.generation_id) == (ErrorCode.NONE, 2)
-
-
-def test_a_rebalance_time_out_of_nothing_does_not_keep_the_broker_busy():
-    world = GroupWorld()
-    waiter = world.ask_join(instance="i", rebalance_ms=0)
-    world.advance(0)
-    # Nobody syncs: the static member is dropped at once, and the group is empty again.
-    assert error_of(world, waiter) is ErrorCode.NONE
-    assert state(world) == "Empty"

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from barnabas.core.coordinator.group.offsets import GroupOffsets
 from barnabas.core.coordinator.group.requests import (
     CommitResult,
     FetchedOffset,
@@ -166,6 +167,19 @@ def test_a_newer_commit_that_is_lost_at_once_does_not_take_an_older_one_along():
     assert world.committed() == {T0: 5}
 
 
+def test_offsets_are_stable_when_the_last_of_several_commits_is_replicated():
+    world = GroupWorld(replicates=False)
+    for offset in (5, 6, 7):
+        world.ask_commit({T0: offset})
+    for _ in range(2):
+        world.replicate(1)
+        fetched = world.shard.fetch_offsets("g", None, require_stable=True).offsets
+        assert fetched[T0].error is ErrorCode.UNSTABLE_OFFSET_COMMIT
+    world.replicate(1)
+    fetched = world.shard.fetch_offsets("g", None, require_stable=True).offsets
+    assert fetched == {T0: FetchedOffset(7, 5, "")}
+
+
 def test_metadata_that_is_too_long_is_refused_for_its_partition_alone():
     world = GroupWorld(GroupSettings(offset_metadata_length_max=4))
     # Java counts two for what is outside the first plane.
@@ -233,6 +247,34 @@ def test_commits_carry_the_time_of_day_and_their_own_expiry():
     ]
 
 
+def test_an_older_write_never_undoes_a_newer_one():
+    offsets = GroupOffsets()
+    old, new = CommittedOffset(1, -1, "", 0), CommittedOffset(2, -1, "", 0)
+    first, second = offsets.begin_write(), offsets.begin_write()
+    offsets.note_pending([T0, T1], first)
+    offsets.note_pending([T0], second)
+    offsets.apply({T0: new}, second)
+    offsets.apply({T0: old, T1: old}, first)
+    assert offsets.committed == {T0: new, T1: old}
+    assert not offsets.has_pending
+
+
+def test_tombstones_remove_what_was_written_before_them_and_nothing_else():
+    offsets = GroupOffsets()
+    value = CommittedOffset(1, -1, "", 0)
+    before, tombstones, after = (offsets.begin_write() for _ in range(3))
+    offsets.note_pending([T0, T1], before)
+    offsets.note_pending([T0], after)
+    offsets.apply({T0: value}, after)
+    offsets.remove([T0, T1], tombstones)
+    # Of the write before them only the answer is late.
+    offsets.apply({T0: value, T1: value}, before)
+    assert offsets.committed == {T0: value}
+    assert not offsets.has_pending
+    offsets.remove([T0], offsets.begin_write())
+    assert (offsets.committed, offsets.count) == ({}, 0)
+
+
 # -- removal ---------------------------------------------------------------------------------------
 
 
@@ -258,7 +300,7 @@ def test_offsets_of_a_topic_that_a_member_reads_stay():
     assert deleted.errors == {T0: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, U0: NONE}
     assert world.committed() == {T0: 5}
     world.reload()
-    assert world.delete_offsets(T0).errors == {T0: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
+    assert world.delete_offsets(T0, U0).errors == deleted.errors
 
 
 def test_what_a_member_reads_without_telling_stays_too():

@@ -228,6 +228,14 @@ def test_a_loaded_group_that_is_too_large_rebalances():
     assert world.shard.describe("g").state == "PreparingRebalance"
 
 
+def test_who_led_leads_on():
+    shard = new_shard()
+    shard.load([group_record("g", member("b"), member("a"))])
+    shard.finish_loading(0)
+    assert error_of(shard.join(JOIN._replace(member_id="b"), "w", 0)) is NONE
+    assert shard.join(JOIN._replace(member_id="a"), "w", 0).answers == []
+
+
 def test_a_leader_that_is_not_a_member_leads_no_more():
     shard = new_shard()
     shard.load([group_record("g", member("x"), member("y"))])

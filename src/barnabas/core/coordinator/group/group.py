@@ -50,7 +50,7 @@ class Group:
         self.has_new_members = False
         """Whether somebody came since the delay began or was prolonged."""
         self.storing_generation = -1
-        """The generation whose assignment is being replicated."""
+        """The last generation whose assignment was handed out to be replicated."""
         self.is_replacing_member = False
         """A static member's new id is being replicated."""
         self.is_being_removed = False
@@ -242,7 +242,6 @@ class Group:
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self.members else None
         self.subscribed_topics = self._told_subscriptions()
-        self.pending_sync.clear()
 
     def is_subscribed_to(self, topic: str) -> bool:
         """When it cannot be told it is taken to be, so that nothing is lost."""

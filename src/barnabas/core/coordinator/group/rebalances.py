@@ -155,7 +155,6 @@ class Rebalances:
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.lose_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS, outcome, now_ms)
         group.pending_sync.clear()
-        group.storing_generation = -1
         self._timers.cancel(TimerKey(Timed.SYNC, group.group_id))
         was_empty = group.state is GroupState.EMPTY
         group.cross(GroupState.PREPARING_REBALANCE, cause, self.epoch_ms(), outcome)

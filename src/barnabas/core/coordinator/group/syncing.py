@@ -67,7 +67,6 @@ def _replicate(
         is_awaited = group.state is GroupState.COMPLETING_REBALANCE
         if not is_awaited or group.generation_id != generation_id:
             return followed
-        group.storing_generation = -1
         if error is not ErrorCode.NONE:
             rebalances.lose_assignment(group, group_write_error(error), followed, now_ms)
             rebalances.prepare(group, f"the assignment was lost: {error.name}", followed, now_ms)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 
 from barnabas.broker.administration import Administration
+from barnabas.broker.broker_configs import BrokerConfigs
 from barnabas.broker.broker_logs import BrokerLogs
 from barnabas.broker.client_metadata import ClientMetadata
 from barnabas.broker.cold_reads import ColdReads
+from barnabas.broker.config_alterations import ConfigAlterations
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.control_requests import ControlRequests
 from barnabas.broker.controller import ControllerRole
@@ -49,6 +51,7 @@ class Broker:
         create_topic_policy: CreateTopicPolicy | None = None,
     ) -> None:
         self.config = config
+        """What holds now: `broker_configs` puts another one here when a setting is changed."""
         self.disk = disk
         self.transport = transport
         self.wall_clock = wall_clock
@@ -72,6 +75,7 @@ class Broker:
         self.topic_configs = TopicConfigs(self)
         self.replicas = Replicas(self)
         self.logs = BrokerLogs(self)
+        self.broker_configs = BrokerConfigs(self)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, random_source
         )
@@ -79,6 +83,7 @@ class Broker:
         self.fetchers = ReplicaFetchers(self)
         self.control_requests = ControlRequests(self)
         self.administration = Administration(self, create_topic_policy)
+        self.config_alterations = ConfigAlterations(self)
         self.producer_ids = ProducerIds(self)
         self.controller = ControllerRole(self)
         self.dynamic_configs = DynamicConfigs(self)

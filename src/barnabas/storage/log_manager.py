@@ -347,6 +347,12 @@ class LogManager:
         """Call `then` when partition.metadata of each log is on disk for good, or it is lost."""
         self._flushes.when_topic_ids_are_durable(logs, then)
 
+    def configure(self, config: BrokerConfig) -> None:
+        """Work by these settings from now on, as far as they can be changed at run time."""
+        self._config = config
+        for log in self._logs.values():
+            log.producer_expiration_ms = config.producer_id_expiration_ms
+
     def _directory_of(self, log: PartitionLog) -> LogDirectory:
         return self.directories.by_path(log.log_directory)
 

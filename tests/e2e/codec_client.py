@@ -1,11 +1,8 @@
 """Requests of the admin APIs by our own codec, to whatever broker listens on a port."""
 
-import struct
 from typing import Any
 
-from librt.strings import BytesWriter
-
-from barnabas.formats.wire import catalog
+from barnabas.formats.wire import framing
 from tests.e2e.raw_wire import Connection
 
 
@@ -14,14 +11,8 @@ def ask(port: int, api_key: int, version: int, body: Any) -> Any:
 
     The codec is compared with Kafka's definitions elsewhere; here it carries what is compared.
     """
-    api = catalog.find_api(api_key)
-    writer = BytesWriter()
-    catalog.request_encoder(api_key, version)(writer, body, [])
-    tags = b"\0" if api.request_header_version(version) == 2 else b""
-    frame = struct.pack(">hhihs", api_key, version, 7, 1, b"x") + tags + writer.getvalue()
     with Connection(port) as connection:
-        connection.send_bytes(struct.pack(">i", len(frame)) + frame)
+        connection.send_bytes(framing.request_frame(api_key, version, 7, "test", body))
         answer = connection.receive()
-    assert answer is not None, f"{api.name} version {version} got no answer"
-    start = 4 + api.response_header_version(version)
-    return catalog.response_decoder(api_key, version)(answer, start, len(answer))
+    assert answer is not None, f"api {api_key} version {version} got no answer"
+    return framing.decode_response(api_key, version, answer)

@@ -5,9 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
+from barnabas.formats.wire.generated.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from barnabas.formats.wire.generated.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
@@ -21,8 +26,9 @@ from tests.e2e.codec_client import ask
 from tests.e2e.raw_batches import Record, batch
 from tests.e2e.subjects import Subject
 
-DESCRIBE_LOG_DIRS, DESCRIBE_PRODUCERS = 35, 61
-UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION = 3, 17
+DELETE_RECORDS, DESCRIBE_LOG_DIRS, DESCRIBE_PRODUCERS = 21, 35, 61
+NONE, OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION = 0, 1, 3
+INVALID_TOPIC_EXCEPTION, POLICY_VIOLATION = 17, 44
 SECONDS = 20.0
 
 
@@ -67,6 +73,25 @@ def test_kafka_python_describes_producers(broker: BrokerProcess, admin: KafkaAdm
     told = admin.describe_producers([partition])[partition]
     (producer,) = told.active_producers
     assert (producer.producer_epoch, producer.last_sequence) == (0, 2)
+
+
+@pytest.mark.timeout(120)
+def test_kafka_python_deletes_records_and_a_kill_brings_none_back(
+    broker: BrokerProcess, admin: KafkaAdminClient
+) -> None:
+    send(broker, "deleted", 5)
+    partition = TopicPartition("deleted", 0)
+    admin.delete_records({partition: 3})
+    broker.kill()
+    broker.start()
+    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest")
+    try:
+        consumer.assign([partition])
+        assert consumer.beginning_offsets([partition]) == {partition: 3}
+        consumer.seek_to_beginning(partition)
+        assert next(consumer).value == b"3"
+    finally:
+        consumer.close()
 
 
 # -- the same requests to both -------------------------------------------------------------------
@@ -150,3 +175,47 @@ def test_producers_get_kafkas_answers(subject: Subject) -> None:
     ]
     assert producers(subject, "nosuch", 0) == [(0, UNKNOWN_TOPIC_OR_PARTITION, [])]
     assert producers(subject, "no such", 0) == [(0, INVALID_TOPIC_EXCEPTION, [])]
+
+
+def deleted(
+    subject: Subject, topic: str, *rows: tuple[int, int], version: int = 2, timeout_ms: int = 5000
+) -> dict[int, tuple[int, int]]:
+    """DeleteRecords of one topic: low watermark and error by partition."""
+    partitions = [DeleteRecordsPartition(partition_index=p, offset=offset) for p, offset in rows]
+    topics = [DeleteRecordsTopic(name=topic, partitions=partitions)]
+    body = DeleteRecordsRequest(topics=topics, timeout_ms=timeout_ms)
+    (answer,) = ask(subject.port, DELETE_RECORDS, version, body).topics
+    return {one.partition_index: (one.low_watermark, one.error_code) for one in answer.partitions}
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_deletions_get_kafkas_answers(subject: Subject, version: int) -> None:
+    topic = f"deletions-{version}"
+    place = subject.topic(topic)
+    assert subject.produce(place, batch([Record(b"v")] * 5)).error_code == 0
+    for rows, answers in (
+        ([(0, 2)], {0: (2, NONE)}),
+        ([(0, 1)], {0: (2, NONE)}),
+        ([(0, -2)], {0: (-1, OFFSET_OUT_OF_RANGE)}),
+        ([(0, 99)], {0: (-1, OFFSET_OUT_OF_RANGE)}),
+        ([(0, 3), (0, 4)], {0: (4, NONE)}),
+        ([(0, -1)], {0: (5, NONE)}),
+        ([(7, -1), (-1, 0)], {
+            7: (-1, UNKNOWN_TOPIC_OR_PARTITION), -1: (-1, UNKNOWN_TOPIC_OR_PARTITION)
+        }),
+    ):  # fmt: skip
+        assert deleted(subject, topic, *rows, version=version) == answers
+    assert deleted(subject, topic, (0, 5), version=version, timeout_ms=0) == {0: (5, NONE)}
+    for name in ("nosuch", "no such"):
+        unknown = {0: (-1, UNKNOWN_TOPIC_OR_PARTITION)}
+        assert deleted(subject, name, (0, -1), version=version) == unknown
+
+
+def test_deletions_that_the_topic_does_not_allow(subject: Subject) -> None:
+    place = subject.topic("compacted", {"cleanup.policy": "compact"})
+    keyed = batch([Record(b"v", key=b"k")])
+    assert subject.produce(place, keyed).error_code == 0
+    assert deleted(subject, "compacted", (0, 1)) == {0: (-1, POLICY_VIOLATION)}
+    subject.topic("__consumer_offsets")
+    refused = {0: (-1, INVALID_TOPIC_EXCEPTION)}
+    assert deleted(subject, "__consumer_offsets", (0, 0)) == refused

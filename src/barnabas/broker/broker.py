@@ -24,6 +24,7 @@ from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.metadata_session import MetadataSession
 from barnabas.broker.ports import ConnectionId, LinkId, MetadataStore, Transport, WallClock
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.record_deletions import RecordDeletions
 from barnabas.broker.registration import Registration
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.router import Router
@@ -84,6 +85,7 @@ class Broker:
         self.control_requests = ControlRequests(self)
         self.administration = Administration(self, create_topic_policy)
         self.config_alterations = ConfigAlterations(self)
+        self.record_deletions = RecordDeletions(self)
         self.producer_ids = ProducerIds(self)
         self.controller = ControllerRole(self)
         self.dynamic_configs = DynamicConfigs(self)
@@ -132,6 +134,7 @@ class Broker:
         if known is not None:
             known.note_closed()
             self.replicas.note_closed(known)
+            self.record_deletions.note_closed(known)
 
     def on_link_open(self, link: LinkId, now_ms: int) -> None:
         self.now_ms = now_ms

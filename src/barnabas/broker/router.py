@@ -42,6 +42,7 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.API_VERSIONS: Served("api_versions", 0, 4),
     ApiKey.CREATE_TOPICS: Served("create_topics", 0, 7),
     ApiKey.DELETE_TOPICS: Served("delete_topics", 0, 6),
+    ApiKey.DELETE_RECORDS: Served("delete_records", 0, 2),
     ApiKey.INIT_PRODUCER_ID: Served("init_producer_id", 0, 5),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: Served("offset_for_leader_epoch", 0, 4),
     ApiKey.DESCRIBE_CONFIGS: Served("describe_configs", 0, 4),

@@ -27,6 +27,7 @@ ZOOKEEPER_PROFILE_3_9 = {
     "API_VERSIONS": (0, 4),
     "CREATE_TOPICS": (0, 7),
     "DELETE_TOPICS": (0, 6),
+    "DELETE_RECORDS": (0, 2),
     "INIT_PRODUCER_ID": (0, 5),
     "OFFSET_FOR_LEADER_EPOCH": (0, 4),
     "DESCRIBE_CONFIGS": (0, 4),

@@ -50,7 +50,7 @@ Altered = Callable[[list[TopicAnswer], int], None]
 """Takes the answers, in the order of the wishes, and the time."""
 Answered = Callable[[TopicAnswer, int], None]
 
-_TWICE = TopicAnswer(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+_TWICE = Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
 
 class ConfigAlterations:
@@ -65,24 +65,31 @@ class ConfigAlterations:
         """Alter every resource that may be; `then` comes when all are written and noted."""
         counts = Counter((wish.resource_type, wish.name) for wish in wishes)
         answers: list[TopicAnswer] = []
+        begun = 0
+        is_going_on = False
 
         def go_on(at_ms: int) -> None:
-            """Up to the next one that needs the store, which comes back here."""
-            while len(answers) < len(wishes):
-                wish = wishes[len(answers)]
-                if counts[wish.resource_type, wish.name] > 1:
-                    answers.append(_TWICE)
-                    continue
-                refused = self._find_fault(wish)
+            """Up to the next one that has to wait for the store, which comes back here."""
+            nonlocal begun, is_going_on
+            is_going_on = True
+            while begun == len(answers) < len(wishes):
+                wish = wishes[begun]
+                begun += 1
+                is_twice = counts[wish.resource_type, wish.name] > 1
+                refused = _TWICE if is_twice else self._find_fault(wish)
                 if refused is None:
                     _Alteration(self._broker, wish, is_validation, on_answer).begin()
-                    return
-                answers.append(TopicAnswer(refused.error, refused.message))
-            then(answers, at_ms)
+                else:
+                    answers.append(TopicAnswer(refused.error, refused.message))
+            is_going_on = False
+            if len(answers) == len(wishes):
+                then(answers, at_ms)
 
         def on_answer(answer: TopicAnswer, answered_ms: int) -> None:
+            """Perhaps at once, when the line to the store is full."""
             answers.append(answer)
-            go_on(answered_ms)
+            if not is_going_on:
+                go_on(answered_ms)
 
         go_on(now_ms)
 
@@ -115,7 +122,7 @@ class _Alteration:
         self._path = config_path(self._entity)
 
     def begin(self) -> None:
-        self._broker.metadata.submit([GetData(self._path)], self._on_read)
+        self._broker.client_metadata.submit([GetData(self._path)], self._on_read)
 
     def _on_read(self, answer: StoreAnswer, now_ms: int) -> None:
         outcome = answer.outcomes[0]
@@ -142,7 +149,7 @@ class _Alteration:
             self._write(config_to_bytes(planned), version)
 
     def _write(self, data: bytes, version: int) -> None:
-        submit = self._broker.metadata.submit
+        submit = self._broker.client_metadata.submit
         if self._is_first:
             submit([Create(self._path, data)], self._on_written)
         else:
@@ -156,7 +163,7 @@ class _Alteration:
         if answer.is_ok:
             note = ConfigChange(self._entity).to_bytes()
             create = Create(CONFIG_CHANGE_PREFIX, note, CreateMode.PERSISTENT_SEQUENTIAL)
-            self._broker.metadata.submit([create], self._on_noted)
+            self._broker.client_metadata.submit([create], self._on_noted)
         elif answer.outcomes[-1].error in self._lost_race:
             self.begin()
         else:

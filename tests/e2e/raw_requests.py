@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from tests.e2e import raw_batches
+from tests.e2e.raw_admin_requests import every_admin_request
 from tests.e2e.raw_wire import ZERO_ID, Frame, Writer, finished, request_writer
 
 PRODUCE = 0
@@ -587,3 +588,4 @@ def every_request(place: Place, control: Control, port: int) -> Iterator[Frame]:
         yield init_producer_id(version)
     for version in range(2):
         yield describe_cluster(version)
+    yield from every_admin_request(place.topic, control.controller_id)

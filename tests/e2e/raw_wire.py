@@ -302,11 +302,16 @@ FIRST_FLEXIBLE = {
     18: 3,
     19: 5,
     20: 4,
+    21: 2,
     22: 2,
     23: 4,
     32: 4,
+    33: 2,
+    35: 2,
     37: 2,
+    44: 1,
     60: 0,
+    61: 0,
 }
 """By API key: from which version on layouts are flexible."""
 

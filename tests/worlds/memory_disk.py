@@ -482,6 +482,9 @@ class MemoryDisk:
         self._locks.remove(path)
         self.remove_file(path)
 
+    def total_bytes(self, path: str) -> int:
+        return 1 << 41 if self.capacity_bytes is None else self.capacity_bytes
+
     def free_bytes(self, path: str) -> int:
         if self.capacity_bytes is None:
             return 1 << 40

@@ -115,7 +115,7 @@ class Administration:
 
         def on_read(answer: StoreAnswer, now_ms: int) -> None:
             if not answer.is_ok:
-                then({wish.name: _failed(answer) for wish in wishes}, now_ms)
+                then({wish.name: answer_of_write(answer) for wish in wishes}, now_ms)
                 return
             topics, marked = (frozenset(outcome.children) for outcome in answer.outcomes)
             answers = self._plan(wishes, topics, marked)
@@ -251,7 +251,7 @@ class Administration:
             if answer.is_ok:
                 metadata.submit([Create(topic_path(plan.name), content)], on_topic)
             else:
-                then(plan.name, _failed(answer), now_ms)
+                then(plan.name, answer_of_write(answer), now_ms)
 
         def on_topic(answer: StoreAnswer, now_ms: int) -> None:
             if answer.is_ok:
@@ -260,7 +260,7 @@ class Administration:
                 message = f"Topic '{plan.name}' already exists."
                 then(plan.name, TopicAnswer(ErrorCode.TOPIC_ALREADY_EXISTS, message), now_ms)
             else:
-                then(plan.name, _failed(answer), now_ms)
+                then(plan.name, answer_of_write(answer), now_ms)
 
         metadata.submit([Create(path, data)], on_config)
 
@@ -332,7 +332,7 @@ class Administration:
             if answer.outcomes[0].error is StoreError.BAD_VERSION:
                 metadata.submit([GetData(path)], on_read)
             else:
-                then(wish.topic, _failed(answer), now_ms)
+                then(wish.topic, answer_of_write(answer), now_ms)
 
         metadata.submit([GetData(path)], on_read)
 
@@ -368,13 +368,13 @@ class Administration:
             elif answer.outcomes[0].error is StoreError.NO_NODE:
                 then(topic, TopicAnswer(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), now_ms)
             else:
-                then(topic, _failed(answer), now_ms)
+                then(topic, answer_of_write(answer), now_ms)
 
         def on_marked(answer: StoreAnswer, now_ms: int) -> None:
             if answer.outcomes[0].error is StoreError.NODE_EXISTS:
                 then(topic, TopicAnswer(ErrorCode.NONE), now_ms)
             else:
-                then(topic, _failed(answer), now_ms)
+                then(topic, answer_of_write(answer), now_ms)
 
         metadata.submit([Exists(topic_path(topic))], on_looked)
 
@@ -413,7 +413,7 @@ class Administration:
         self._waits.note_updated(update.topics, now_ms)
 
 
-def _failed(answer: StoreAnswer) -> TopicAnswer:
+def answer_of_write(answer: StoreAnswer) -> TopicAnswer:
     """The answer for what the store said of a write: done, or why not."""
     errors = [
         outcome.error
@@ -433,7 +433,7 @@ def _read_topic(path: str, answer: StoreAnswer) -> tuple[TopicAssignment, int] |
     """A topic's content and version, or the answer for one that cannot be read."""
     outcome = answer.outcomes[0]
     if not outcome.is_ok or outcome.stat is None:
-        return _failed(answer)
+        return answer_of_write(answer)
     try:
         return TopicAssignment.from_bytes(path, outcome.data), outcome.stat.version
     except DecodeError as problem:

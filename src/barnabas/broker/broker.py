@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 
 from barnabas.broker.administration import Administration
+from barnabas.broker.broker_configs import BrokerConfigs
 from barnabas.broker.broker_logs import BrokerLogs
 from barnabas.broker.client_metadata import ClientMetadata
 from barnabas.broker.cold_reads import ColdReads
+from barnabas.broker.config_alterations import ConfigAlterations
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.control_requests import ControlRequests
 from barnabas.broker.controller import ControllerRole
@@ -24,6 +26,7 @@ from barnabas.broker.metadata_session import MetadataSession
 from barnabas.broker.old_offsets import OldOffsets
 from barnabas.broker.ports import ConnectionId, LinkId, MetadataStore, Transport, WallClock
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.record_deletions import RecordDeletions
 from barnabas.broker.registration import Registration
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.router import Router
@@ -51,6 +54,7 @@ class Broker:
         create_topic_policy: CreateTopicPolicy | None = None,
     ) -> None:
         self.config = config
+        """What holds now: `broker_configs` puts another one here when a setting is changed."""
         self.disk = disk
         self.transport = transport
         self.wall_clock = wall_clock
@@ -74,6 +78,7 @@ class Broker:
         self.topic_configs = TopicConfigs(self)
         self.replicas = Replicas(self)
         self.logs = BrokerLogs(self)
+        self.broker_configs = BrokerConfigs(self)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, random_source
         )
@@ -81,6 +86,8 @@ class Broker:
         self.fetchers = ReplicaFetchers(self)
         self.control_requests = ControlRequests(self)
         self.administration = Administration(self, create_topic_policy)
+        self.config_alterations = ConfigAlterations(self)
+        self.record_deletions = RecordDeletions(self)
         self.producer_ids = ProducerIds(self)
         self.groups = Groups(self)
         self.old_offsets = OldOffsets(self)
@@ -131,6 +138,7 @@ class Broker:
         if known is not None:
             known.note_closed()
             self.replicas.note_closed(known)
+            self.record_deletions.note_closed(known)
 
     def on_link_open(self, link: LinkId, now_ms: int) -> None:
         self.now_ms = now_ms

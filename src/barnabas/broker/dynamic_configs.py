@@ -1,8 +1,8 @@
 """Follows /config/changes: the settings of topics are read again when somebody wrote them.
 
 Every broker reads the notes in their order and, whenever it does, sweeps those that are older than
-fifteen minutes. Settings of other things than topics cannot be changed while this broker runs; it
-says so by name instead of passing them over.
+fifteen minutes. Settings of other things than topics and brokers cannot be changed while this
+broker runs; it says so by name instead of passing them over.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.core.controller.topic_configs import is_unclean_election_enabled
 from barnabas.formats.znodes.configs import (
+    BROKERS,
     CONFIG_CHANGES_PATH,
+    DEFAULT_ENTITY,
     TOPICS,
     ConfigChange,
     config_from_bytes,
@@ -126,32 +128,34 @@ class DynamicConfigs:
     def _take_notes(self, paths: Sequence[str], found: Sequence[Outcome], now_ms: int) -> None:
         """Follow the notes that are new, sweep those that are old."""
         wall_ms = self._broker.wall_clock.epoch_ms()
-        changed: dict[str, None] = {}
+        changed: dict[str, dict[str, None]] = {TOPICS: {}, BROKERS: {}}
         old: list[Delete] = []
         for path, outcome in zip(paths, found, strict=True):
             if not outcome.is_ok or outcome.stat is None:
                 continue
             if sequence_number(path) > self._last_sequence:
                 self._last_sequence = sequence_number(path)
-                topic = self._topic_of(path, outcome, now_ms)
-                if topic is not None:
-                    changed[topic] = None
+                change = self._change_of(path, outcome, now_ms)
+                if change is not None:
+                    changed[change.entity_type][change.entity_name] = None
             if wall_ms - outcome.stat.ctime_ms > CHANGE_EXPIRATION_MS:
                 old.append(Delete(path))
-        if changed:
-            self._read_configs(list(changed))
+        if changed[TOPICS]:
+            self._read_configs(list(changed[TOPICS]))
+        if not changed[BROKERS].keys().isdisjoint((DEFAULT_ENTITY, str(self._broker.broker_id))):
+            self._read_broker_configs(now_ms)
         if old:
             self._broker.metadata.submit(old, lambda _answer, _now_ms: None)
 
-    def _topic_of(self, path: str, outcome: Outcome, now_ms: int) -> str | None:
-        """The topic that a note tells of."""
+    def _change_of(self, path: str, outcome: Outcome, now_ms: int) -> ConfigChange | None:
+        """What a note tells of, if it can be followed."""
         try:
             change = ConfigChange.from_bytes(path, outcome.data)
         except DecodeError as problem:
             self._publish(ConfigChangeUnreadable(path, str(problem)), now_ms)
             return None
-        if change.entity_type == TOPICS:
-            return change.entity_name
+        if change.entity_type in (TOPICS, BROKERS):
+            return change
         self._publish(ConfigChangeIgnored(change.entity_path), now_ms)
         return None
 
@@ -178,6 +182,15 @@ class DynamicConfigs:
             self._publish(TopicConfigChanged(topic), now_ms)
         if is_unclean_election_enabled(path, outcome, default=False):
             self._broker.controller.note_unclean_election_enabled(topic, now_ms)
+
+    def _read_broker_configs(self, _now_ms: int) -> None:
+        """Take over what was set for this broker or for all; later when it cannot be read."""
+
+        def on_loaded(could_read: bool, loaded_ms: int) -> None:
+            if not could_read and self._is_running:
+                self._broker.deadlines.at(loaded_ms + RETRY_AFTER_MS, self._read_broker_configs)
+
+        self._broker.broker_configs.load(on_loaded)
 
     def _finish(self, now_ms: int) -> None:
         self._is_busy = False

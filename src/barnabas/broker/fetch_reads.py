@@ -100,9 +100,11 @@ class PartitionReader:
             and leader is not None
             and answer.error_code == _NONE
             and answer.diverging_epoch.epoch < 0
-            and leader.note_follower_fetch(self.replica_id, asked.fetch_offset, now_ms)
         ):
-            replicas.note_watermark_moved(partition, now_ms)
+            if leader.note_follower_log_start(self.replica_id, asked.log_start_offset):
+                replicas.note_log_start_moved(partition, now_ms)
+            if leader.note_follower_fetch(self.replica_id, asked.fetch_offset, now_ms):
+                replicas.note_watermark_moved(partition, now_ms)
         return answer
 
     def _check(self, partition: Partition, asked: FetchedPartition) -> int:

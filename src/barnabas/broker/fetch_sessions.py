@@ -55,6 +55,7 @@ class FetchedPartition:
         "current_leader_epoch",
         "fetch_offset",
         "last_fetched_epoch",
+        "log_start_offset",
         "max_bytes",
         "partition",
         "told_high_watermark",
@@ -72,6 +73,7 @@ class FetchedPartition:
         max_bytes: int,
         current_leader_epoch: int,
         last_fetched_epoch: int,
+        log_start_offset: int = _UNKNOWN,
     ) -> None:
         self.topic = topic
         """None while no topic with the id is known."""
@@ -81,6 +83,8 @@ class FetchedPartition:
         self.max_bytes: int = max_bytes
         self.current_leader_epoch: int = current_leader_epoch
         self.last_fetched_epoch: int = last_fetched_epoch
+        self.log_start_offset: int = log_start_offset
+        """Where a follower's own log begins."""
         self.told_high_watermark: int = _UNKNOWN
         self.told_log_start_offset: int = _UNKNOWN
 
@@ -95,6 +99,7 @@ class FetchedPartition:
         self.max_bytes = other.max_bytes
         self.current_leader_epoch = other.current_leader_epoch
         self.last_fetched_epoch = other.last_fetched_epoch
+        self.log_start_offset = other.log_start_offset
 
     def is_news(self, answer: PartitionData) -> bool:
         """Whether an incremental answer must name the partition."""

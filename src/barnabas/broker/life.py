@@ -61,7 +61,14 @@ class Life:
         self._read_topics(now_ms)
 
     def _read_topics(self, now_ms: int) -> None:
-        """The settings of the topics that have logs here, since logs are opened by them."""
+        """The settings of this broker, then of the topics that have logs here, since logs are
+        opened by them."""
+        self._broker.broker_configs.load(self._read_topic_configs)
+
+    def _read_topic_configs(self, could_read: bool, now_ms: int) -> None:
+        if not could_read:
+            self._open_logs(False, now_ms)
+            return
         online = self._broker.logs.manager.directories.online()
         topics = [topic for directory in online for topic in topics_in(directory)]
         self._broker.topic_configs.load(topics, self._open_logs, now_ms)

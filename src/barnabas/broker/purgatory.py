@@ -131,10 +131,30 @@ class ParkedFetchEntry:
 FetchRoom = dict[ParkedFetchEntry, None]
 
 
+class ParkedDeletion(Protocol):
+    """A DeleteRecords that waits until the followers' logs begin where the leader's does."""
+
+    def note_log_start_moved(self, topic: str, index: int, now_ms: int) -> None:
+        """A follower's log begins elsewhere now."""
+        ...
+
+    def dismiss(self, topic: str, index: int, error: int, now_ms: int) -> None:
+        """It waits in vain for this partition."""
+        ...
+
+
 class WaitingRoom:
     """Who waits at one partition."""
 
-    __slots__ = ("_sequence", "at_high_watermark", "at_log_end", "dead", "produces", "this_turn")
+    __slots__ = (
+        "_sequence",
+        "at_high_watermark",
+        "at_log_end",
+        "dead",
+        "deletions",
+        "produces",
+        "this_turn",
+    )
 
     def __init__(self) -> None:
         self.this_turn: list[StagedBatch] = []
@@ -148,6 +168,7 @@ class WaitingRoom:
         """Followers."""
         self.at_high_watermark: FetchRoom = {}
         """Consumers."""
+        self.deletions: dict[ParkedDeletion, None] = {}
 
     def park(self, wait: PartitionWait) -> None:
         """Wait for the watermark to reach the offset."""
@@ -187,7 +208,13 @@ class WaitingRoom:
             self.dead = 0
 
     def is_empty(self) -> bool:
-        return not (self.this_turn or self.produces or self.at_log_end or self.at_high_watermark)
+        return not (
+            self.this_turn
+            or self.produces
+            or self.at_log_end
+            or self.at_high_watermark
+            or self.deletions
+        )
 
 
 Answer = Callable[[PendingProduce, int], None]

@@ -199,6 +199,11 @@ class Replicas:
         if room.at_high_watermark:
             self._touched.update(room.at_high_watermark)
 
+    def note_log_start_moved(self, partition: Partition, now_ms: int) -> None:
+        """A follower's log begins elsewhere: perhaps where somebody waits for it to begin."""
+        for deletion in list(partition.room.deletions):
+            deletion.note_log_start_moved(partition.topic, partition.index, now_ms)
+
     def note_follower_advanced(self, partition: Partition) -> None:
         """The watermark of a followed partition moved: consumers may read from followers."""
         if partition.room.at_high_watermark:
@@ -209,6 +214,8 @@ class Replicas:
         room = partition.room
         for wait in room.take_all():
             self.purgatory.settle(wait, error, now_ms)
+        for deletion in list(room.deletions):
+            deletion.dismiss(partition.topic, partition.index, error, now_ms)
         self._touched.update(room.at_log_end)
         self._touched.update(room.at_high_watermark)
 

@@ -51,13 +51,18 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.API_VERSIONS: Served("api_versions", 0, 4),
     ApiKey.CREATE_TOPICS: Served("create_topics", 0, 7),
     ApiKey.DELETE_TOPICS: Served("delete_topics", 0, 6),
+    ApiKey.DELETE_RECORDS: Served("delete_records", 0, 2),
     ApiKey.INIT_PRODUCER_ID: Served("init_producer_id", 0, 5),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: Served("offset_for_leader_epoch", 0, 4),
     ApiKey.DESCRIBE_CONFIGS: Served("describe_configs", 0, 4),
+    ApiKey.ALTER_CONFIGS: Served("alter_configs", 0, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: Served("describe_log_dirs", 0, 4),
     ApiKey.CREATE_PARTITIONS: Served("create_partitions", 0, 3),
     ApiKey.DELETE_GROUPS: Served("delete_groups", 0, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Served("incremental_alter_configs", 0, 1),
     ApiKey.OFFSET_DELETE: Served("offset_delete", 0, 0),
     ApiKey.DESCRIBE_CLUSTER: Served("describe_cluster", 0, 1),
+    ApiKey.DESCRIBE_PRODUCERS: Served("describe_producers", 0, 0),
 }
 """ApiVersions answers exactly this; a handler's module is imported on its first request."""
 

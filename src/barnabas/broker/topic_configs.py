@@ -37,6 +37,8 @@ class TopicConfigs:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._configs: dict[str, TopicConfig] = {}
+        self._overrides: dict[str, Mapping[str, str]] = {}
+        """The topics' own settings, kept because the broker's may change below them."""
 
     def config(self, topic: str) -> TopicConfig:
         """What holds for a topic; the broker's own settings where none are known."""
@@ -79,11 +81,18 @@ class TopicConfigs:
         """These are the topic's own settings from now on, also for the logs that are open."""
         config = TopicConfig.resolve(self._broker.config, overrides)
         self._configs[topic] = config
+        self._overrides[topic] = overrides
         for partition in self._broker.replicas.partitions_of(topic):
             if partition.log is not None:
                 partition.log.configure(config)
                 partition.apply_config(config)
 
+    def apply_again(self, now_ms: int) -> None:
+        """The broker's settings have changed, and with them those of every topic."""
+        for topic, overrides in list(self._overrides.items()):
+            self.apply(topic, overrides, now_ms)
+
     def forget(self, topic: str) -> None:
         """No replica of the topic is left here."""
         self._configs.pop(topic, None)
+        self._overrides.pop(topic, None)

@@ -2,10 +2,17 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import cast
 
-from barnabas.model.config_definition import ConfigKey, ConfigValue, default_of, parse
+from barnabas.model.config_definition import (
+    ConfigKey,
+    ConfigValue,
+    Mark,
+    UpdateMode,
+    default_of,
+    parse,
+)
 from barnabas.model.config_keys import BROKER_KEYS
 from barnabas.model.errors import ConfigRefused
 from barnabas.model.listeners import (
@@ -33,7 +40,8 @@ _MAX_INT = 2**31 - 1
 class BrokerConfig:
     """What one broker was told to be; a key it does not honour has no attribute.
 
-    `explicit` holds what was set, as text, by Kafka's name of the key, unknown keys left out.
+    `explicit` holds what was set, as text, by Kafka's name of the key, unknown keys left out;
+    `dynamic` and `dynamic_default` what was set at run time, for this broker and for all.
     """
 
     broker_id: int = -1
@@ -137,6 +145,8 @@ class BrokerConfig:
     compression_zstd_level: int = 3
 
     explicit: Mapping[str, str] = field(default_factory=dict[str, str])
+    dynamic: Mapping[str, str] = field(default_factory=dict[str, str])
+    dynamic_default: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @staticmethod
     def resolve(settings: Mapping[str, str]) -> "BrokerConfig":
@@ -154,6 +164,26 @@ class BrokerConfig:
         attributes["max_connections_per_ip_overrides"] = _per_ip_overrides(explicit)
         attributes["barnabas_metadata_dir"] = _metadata_dir(explicit)
         config = BrokerConfig(**attributes)  # pyright: ignore[reportArgumentType]
+        _check_broker(config)
+        return config
+
+    def with_dynamic(self, default: Mapping[str, str], own: Mapping[str, str]) -> "BrokerConfig":
+        """This configuration, read at the start, below what was set since: for all, for one.
+
+        What cannot be changed at run time or has no valid value is passed over, as somebody else
+        wrote it; `ConfigRefused` when the values exclude each other.
+        """
+        taken_default, taken = _taken(default), _taken(own)
+        values = {
+            name.replace(".", "_"): parse(BROKER_KEYS[name], text)
+            for name, text in {**taken_default, **taken}.items()
+        }
+        config = replace(
+            self,
+            dynamic=taken,
+            dynamic_default=taken_default,
+            **values,  # pyright: ignore[reportArgumentType]
+        )
         _check_broker(config)
         return config
 
@@ -296,6 +326,8 @@ _DERIVED_ATTRIBUTES = (
     "max_connections_per_ip_overrides",
     "log_dirs",
     "explicit",
+    "dynamic",
+    "dynamic_default",
 )
 """Attributes that are more than one key's parsed value."""
 
@@ -304,6 +336,27 @@ _PLAIN_ATTRIBUTES = frozenset(
     for attribute in fields(BrokerConfig)
     if attribute.name not in _DERIVED_ATTRIBUTES
 )
+
+
+RUN_TIME_KEYS = frozenset(
+    synonym.name
+    for topic_key in TOPIC_KEYS.values()
+    if topic_key.mark is Mark.HONOURED and topic_key.name != "unclean.leader.election.enable"
+    for synonym in topic_key.synonyms
+    if BROKER_KEYS[synonym.name].mode is not UpdateMode.READ_ONLY
+) | {"producer.id.expiration.ms"}
+"""The broker keys that this broker takes while it runs: what topics fall back on, above all."""
+
+
+def _taken(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a broker's config node that can be followed."""
+    taken: dict[str, str] = {}
+    for name, text in settings.items():
+        if name in RUN_TIME_KEYS:
+            with suppress(ConfigRefused):
+                parse(BROKER_KEYS[name], text)
+                taken[name] = text
+    return taken
 
 
 def _follow_node_id(explicit: dict[str, str]) -> None:

@@ -160,7 +160,7 @@ def _parse_type(key: ConfigKey, text: str) -> ConfigValue:
             return _parse_integer(key, trimmed)
         case ConfigType.DOUBLE:
             if _DOUBLE.fullmatch(trimmed) is None:
-                raise ConfigRefused(key.name, text, "is not a number")
+                raise ConfigRefused(key.name, text, f"Not a number of type {kind.name}")
             return float(trimmed.rstrip("fFdD"))
         case ConfigType.LIST:
             return tuple(_LIST_SEPARATOR.split(trimmed)) if trimmed else ()
@@ -172,18 +172,18 @@ def _parse_type(key: ConfigKey, text: str) -> ConfigValue:
 def _parse_boolean(key: ConfigKey, text: str) -> bool:
     word = text.lower()
     if word not in ("true", "false"):
-        raise ConfigRefused(key.name, text, "is neither true nor false")
+        raise ConfigRefused(key.name, text, "Expected value to be either true or false")
     return word == "true"
 
 
 def _parse_integer(key: ConfigKey, text: str) -> int:
     if _INTEGER.fullmatch(text) is None:
-        raise ConfigRefused(key.name, text, "is not a whole number")
+        raise ConfigRefused(key.name, text, f"Not a number of type {key.type.name}")
     low, high = _LIMITS[key.type]
     # A longer text is out of range whatever it says; Python would refuse to convert 5,000 digits.
     value = int(text) if len(text) <= 40 else high + 1
     if not low <= value <= high:
-        raise ConfigRefused(key.name, text, f"is not between {low} and {high}")
+        raise ConfigRefused(key.name, text, f"Not a number of type {key.type.name}")
     return value
 
 
@@ -197,14 +197,14 @@ def _complaint(valid: Valid, value: ConfigValue) -> str | None:
         case BetweenOr(low, high, other):
             if value == other or (isinstance(value, int) and low <= value <= high):
                 return None
-            return f"must be between {low} and {high}, or {other}"
+            return f"Value must be between {low} and {high} or equal to {other}"
         case OneOf(words, is_case_ignored):
             given = str(value).upper() if is_case_ignored else value
-            return None if given in words else f"must be one of {', '.join(words)}"
+            return None if given in words else f"String must be one of: {', '.join(words)}"
         case EachOf(words):
             given = value if isinstance(value, tuple) else ()
-            wrong = [word for word in given if word not in words]
-            return f"{wrong[0]} is none of {', '.join(words)}" if wrong else None
+            is_right = all(word in words for word in given)
+            return None if is_right else f"String must be one of: {', '.join(words)}"
         case NotEmpty():
             return None if value else "must not be empty"
         case ProtocolVersion():
@@ -218,9 +218,9 @@ def _complaint_about_number(value: ConfigValue, low: float, high: float) -> str 
     if not isinstance(value, (int, float)):
         return "is not a number"
     if value < low:
-        return f"must be at least {low:g}" if low < 1e15 else f"must be at least {low}"
+        return f"Value must be at least {low}"
     if value > high:
-        return f"must be at most {high:g}"
+        return f"Value must be no more than {high}"
     return None
 
 

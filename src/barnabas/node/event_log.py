@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from barnabas.broker.administration import CreateTopicPolicyFailed
+from barnabas.broker.broker_configs import BrokerConfigChanged, BrokerConfigUnusable
 from barnabas.broker.broker_logs import LogComplaint, LogDirectoryLost
 from barnabas.broker.controller import BecameController, ControllerFailed, ControllerResigned
 from barnabas.broker.controller_channels import ControlRequestUnanswered
@@ -101,6 +102,8 @@ def _from_outside(event: Event) -> Line | None:
             return Line("WARN", "the session with the metadata store expired; registering anew")
         case ConfigChangeIgnored(entity_path):
             return Line("WARN", f"a change of {entity_path} takes effect at the next start alone")
+        case BrokerConfigUnusable(problem):
+            return Line("WARN", f"changed settings of this broker are passed over: {problem}")
         case ConfigChangeUnreadable(path, problem):
             return Line("WARN", f"{path} cannot be read and is passed over: {problem}")
         case TopicConfigUnreadable(topic, problem):
@@ -116,6 +119,9 @@ def _from_outside(event: Event) -> Line | None:
 def _from_inside(event: Event) -> Line | None:
     """What this broker became, lost, or did wrong."""
     match event:
+        case BrokerConfigChanged(changed):
+            told = ", ".join(f"{name}={text}" for name, text in changed) or "none are left"
+            return Line("INFO", f"settings of this broker changed at run time: {told}")
         case BecameController(epoch):
             return Line("INFO", f"this broker is the controller, epoch {epoch}")
         case ControllerResigned(epoch, reason):

@@ -353,11 +353,12 @@ class RealDisk:
         except OSError as error:
             raise to_disk_error(path, error) from error
 
+    def total_bytes(self, path: str) -> int:
+        found = _file_system(path)
+        return found.f_blocks * found.f_frsize
+
     def free_bytes(self, path: str) -> int:
-        try:
-            found = os.statvfs(path)
-        except OSError as error:
-            raise to_disk_error(path, error) from error
+        found = _file_system(path)
         return found.f_bavail * found.f_frsize
 
     # Locks
@@ -493,3 +494,10 @@ def _lock_holder(descriptor: int) -> str:
     except OSError:
         return f"process {pid}"
     return f"process {pid} ({command})"
+
+
+def _file_system(path: str) -> os.statvfs_result:
+    try:
+        return os.statvfs(path)
+    except OSError as error:
+        raise to_disk_error(path, error) from error

@@ -163,7 +163,13 @@ class Disk(Protocol):
         """Give the lock back and remove its file."""
         ...
 
-    def free_bytes(self, path: str) -> int: ...
+    def total_bytes(self, path: str) -> int:
+        """The size of the file system that the path is on."""
+        ...
+
+    def free_bytes(self, path: str) -> int:
+        """What is left of it for this process."""
+        ...
 
     def run(self, job: DiskJob) -> None:
         """Do the job off the loop; the broker's `on_disk_done` gets it back."""

@@ -17,7 +17,7 @@ from barnabas.formats.logdir.names import (
 from barnabas.model.config import BrokerConfig, TopicConfig
 from barnabas.model.errors import DiskError, DiskLost, LogDirectoryRefused
 from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
-from barnabas.storage.checkpoints import CHECKPOINT_FILES, Checkpoints
+from barnabas.storage.checkpoints import CHECKPOINT_FILES, Checkpoints, Written
 from barnabas.storage.disk import Disk, DiskJob
 from barnabas.storage.flush_queue import FlushQueue
 from barnabas.storage.flushing import prepare_close, release_files
@@ -346,6 +346,17 @@ class LogManager:
     ) -> None:
         """Call `then` when partition.metadata of each log is on disk for good, or it is lost."""
         self._flushes.when_topic_ids_are_durable(logs, then)
+
+    def keep_log_starts(self, directory: str, then: Written) -> None:
+        """Call `then` when it is durable where the logs of a directory begin now, or cannot be."""
+        names = (LOG_START_OFFSET_FILE,)
+        self._checkpoints.write_then(self.directories.by_path(directory), names, then)
+
+    def configure(self, config: BrokerConfig) -> None:
+        """Work by these settings from now on, as far as they can be changed at run time."""
+        self._config = config
+        for log in self._logs.values():
+            log.producer_expiration_ms = config.producer_id_expiration_ms
 
     def _directory_of(self, log: PartitionLog) -> LogDirectory:
         return self.directories.by_path(log.log_directory)

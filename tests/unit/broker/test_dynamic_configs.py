@@ -24,6 +24,8 @@ def make(world: StoreWorld, *hosted: str) -> tuple[Any, DynamicConfigs, list[tup
     broker.topic_configs = SimpleNamespace(
         apply=lambda topic, overrides, _: applied.append((topic, dict(overrides)))
     )
+    broker.loads = []
+    broker.broker_configs = SimpleNamespace(load=broker.loads.append)
     broker.controller = SimpleNamespace(
         note_unclean_election_enabled=lambda topic, _: broker.unclean.append(topic)
     )
@@ -87,11 +89,11 @@ def test_unclean_election_reaches_the_controller_also_for_topics_elsewhere():
 
 def test_what_cannot_be_followed_is_told_by_name():
     world = world_with_paths()
-    world.do(Create("/config/brokers"), Create("/config/users"))
+    world.do(Create("/config/clients"), Create("/config/users"))
     broker, configs, applied = make(world, "t")
     configs.start(0)
-    change(world, "brokers/<default>", config(log_retention_ms="1"))
     change(world, "users/u%401", config(producer_byte_rate="1"))
+    change(world, "clients/c", config(producer_byte_rate="1"))
     world.do(
         Create(CONFIG_CHANGE_PREFIX, b"nonsense", CreateMode.PERSISTENT_SEQUENTIAL),
         Create("/config/changes/stray", b"{}"),
@@ -99,14 +101,29 @@ def test_what_cannot_be_followed_is_told_by_name():
     change(world, "topics/t", b'{"version":1,"config":{"retention.ms":5}}')
     world.run()
     assert events_of(broker, ConfigChangeIgnored) == [
-        ConfigChangeIgnored("brokers/<default>"),
         ConfigChangeIgnored("users/u%401"),
+        ConfigChangeIgnored("clients/c"),
     ]
     unreadable = [one.path for one in events_of(broker, ConfigChangeUnreadable)]
     assert "/config/changes/config_change_0000000002" in unreadable
     assert "/config/changes/stray" in unreadable
     assert "/config/topics/t" in unreadable
     assert applied == []
+
+
+def test_a_brokers_own_settings_and_those_for_all_are_read_again_not_those_of_others():
+    world = world_with_paths()
+    world.do(Create("/config/brokers"))
+    broker, configs, _ = make(world)
+    configs.start(0)
+    for entity, loads in (("brokers/<default>", 1), ("brokers/1", 2), ("brokers/2", 2)):
+        change(world, entity, config(log_retention_ms="1"))
+        world.run()
+        assert len(broker.loads) == loads
+    assert events_of(broker, ConfigChangeIgnored) == []
+    broker.loads[-1](False, world.now_ms)
+    world.run(RETRY_AFTER_MS, broker)
+    assert len(broker.loads) == 3, "it could not be read, so it is read again"
 
 
 def test_notes_older_than_a_quarter_of_an_hour_are_swept_with_the_next_change():

@@ -27,11 +27,16 @@ ZOOKEEPER_PROFILE_3_9 = {
     "API_VERSIONS": (0, 4),
     "CREATE_TOPICS": (0, 7),
     "DELETE_TOPICS": (0, 6),
+    "DELETE_RECORDS": (0, 2),
     "INIT_PRODUCER_ID": (0, 5),
     "OFFSET_FOR_LEADER_EPOCH": (0, 4),
     "DESCRIBE_CONFIGS": (0, 4),
+    "ALTER_CONFIGS": (0, 2),
+    "DESCRIBE_LOG_DIRS": (0, 4),
     "CREATE_PARTITIONS": (0, 3),
+    "INCREMENTAL_ALTER_CONFIGS": (0, 1),
     "DESCRIBE_CLUSTER": (0, 1),
+    "DESCRIBE_PRODUCERS": (0, 0),
 }
 """What a 3.9 broker in ZooKeeper mode advertises of the APIs that are served here."""
 

@@ -318,3 +318,18 @@ class TestIsrChanges:
         leader.poll_isr_change(1001)
         begin(leader, 1, (1, 2), (1,), 1002)
         assert leader.isr_state == CommittedIsr((BrokerId(1),))
+
+
+def test_the_low_watermark_is_the_lowest_beginning_of_a_live_replica():
+    live = Live(1, 2, 3)
+    leader = leader_of((1, 2, 3), (1, 2, 3), log_end_offset=9, live=live)
+    assert leader.low_watermark(5) == -1, "nobody has said where its log begins"
+    assert leader.note_follower_log_start(BrokerId(2), 5)
+    assert not leader.note_follower_log_start(BrokerId(2), 5), "that is no news"
+    assert not leader.note_follower_log_start(BrokerId(7), 5), "it is no follower"
+    assert leader.low_watermark(5) == -1
+    assert leader.note_follower_log_start(BrokerId(3), 4)
+    assert leader.low_watermark(5) == 4
+    assert leader.low_watermark(3) == 3
+    live.broker_ids.discard(3)
+    assert leader.low_watermark(5) == 5

@@ -28,7 +28,7 @@ def test_a_bad_value_names_its_file_and_line(tmp_path: Path):
     assert refused.value.exit_code == EXIT_USAGE
     assert refused.value.to_text().splitlines() == [
         f"error: {path}:3: num.partitions=many",
-        "cause: is not a whole number",
+        "cause: Not a number of type INT",
         "fix:   num.partitions=1    (the default)",
         "see:   docs/errors.md#bad-value",
     ]

@@ -10,6 +10,7 @@ from barnabas.core.administration.config_description import (
     ConfigSource,
     DescribedConfig,
     describe_broker,
+    describe_cluster_default,
     describe_topic,
     only,
 )
@@ -154,9 +155,9 @@ def _topic_refusal(broker: Broker, topic: str) -> tuple[ErrorCode, str | None] |
 
 
 def _describe_broker(broker: Broker, resource: DescribeConfigsResource) -> Described:
-    """This broker's own settings; without an id those set for all brokers, of which none can be."""
+    """This broker's own settings; without an id those that were set for all brokers."""
     if not resource.resource_name:
-        return []
+        return describe_cluster_default(broker.config)
     refusal = _broker_refusal(broker, resource.resource_name)
     return describe_broker(broker.config) if refusal is None else refusal
 

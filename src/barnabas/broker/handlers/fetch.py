@@ -112,6 +112,7 @@ def _asked_partitions(broker: Broker, body: FetchRequest, uses_topic_ids: bool) 
                 wanted.partition_max_bytes,
                 wanted.current_leader_epoch,
                 wanted.last_fetched_epoch,
+                wanted.log_start_offset,
             )
             asked[partition.key()] = partition
     return asked

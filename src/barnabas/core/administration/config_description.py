@@ -22,6 +22,8 @@ class ConfigSource(IntEnum):
     """Who set a value; the numbers are Kafka's."""
 
     TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
 
@@ -69,7 +71,7 @@ def describe_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> list[D
         text = None if key.is_sensitive else to_text(value)
         own = (ConfigSynonym(name, text, ConfigSource.TOPIC_CONFIG),) if name in overrides else ()
         inherited = _broker_synonyms(config, key.synonyms[0].name) if key.synonyms else ()
-        described.append(_described(key, text, (*own, *inherited), is_read_only=False))
+        described.append(_described(key, text, (*own, *inherited), False))
     return described
 
 
@@ -80,11 +82,21 @@ def describe_broker(config: BrokerConfig) -> list[DescribedConfig]:
             key,
             None if key.is_sensitive else _broker_value(config, key),
             _broker_synonyms(config, name),
-            is_read_only=key.mode is UpdateMode.READ_ONLY,
+            key.mode is UpdateMode.READ_ONLY,
         )
         for name, key in BROKER_KEYS.items()
         if not key.is_internal
     ]
+
+
+def describe_cluster_default(config: BrokerConfig) -> list[DescribedConfig]:
+    """What was set at run time for all brokers, and nothing else."""
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    described: list[DescribedConfig] = []
+    for name, text in config.dynamic_default.items():
+        synonym = ConfigSynonym(name, _shown(name, text), source)
+        described.append(_described(BROKER_KEYS[name], synonym.value, (synonym,), False))
+    return described
 
 
 def only(
@@ -98,7 +110,7 @@ def only(
 
 
 def _described(
-    key: ConfigKey, text: str | None, synonyms: tuple[ConfigSynonym, ...], *, is_read_only: bool
+    key: ConfigKey, text: str | None, synonyms: tuple[ConfigSynonym, ...], is_read_only: bool
 ) -> DescribedConfig:
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
     return DescribedConfig(
@@ -107,7 +119,7 @@ def _described(
 
 
 def _broker_value(config: BrokerConfig, key: ConfigKey) -> str | None:
-    text = config.explicit.get(key.name, key.default)
+    text = next((layer[key.name] for layer, _ in _layers(config) if key.name in layer), key.default)
     if text is None:
         return None
     try:
@@ -120,9 +132,10 @@ def _broker_synonyms(config: BrokerConfig, name: str) -> tuple[ConfigSynonym, ..
     """What is set, then what holds by default, from the key's own name on."""
     names = _FALLS_BACK.get(name) or next((group for group in _ALIKE if name in group), (name,))
     found = [
-        ConfigSynonym(one, _shown(one, config.explicit[one]), ConfigSource.STATIC_BROKER_CONFIG)
+        ConfigSynonym(one, _shown(one, layer[one]), source)
+        for layer, source in _layers(config)
         for one in names
-        if one in config.explicit
+        if one in layer
     ]
     for one in names:
         default = BROKER_KEYS[one].default
@@ -130,6 +143,15 @@ def _broker_synonyms(config: BrokerConfig, name: str) -> tuple[ConfigSynonym, ..
             found.append(ConfigSynonym(one, _shown(one, default), ConfigSource.DEFAULT_CONFIG))
     first = next((at for at, synonym in enumerate(found) if synonym.name == name), len(found))
     return tuple(found[first:])
+
+
+def _layers(config: BrokerConfig) -> tuple[tuple[Mapping[str, str], ConfigSource], ...]:
+    """What was set for a broker, from the strongest on."""
+    return (
+        (config.dynamic, ConfigSource.DYNAMIC_BROKER_CONFIG),
+        (config.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (config.explicit, ConfigSource.STATIC_BROKER_CONFIG),
+    )
 
 
 def _shown(name: str, text: str) -> str | None:

@@ -42,12 +42,15 @@ class FollowerProgress:
         "last_fetch_leader_end_offset",
         "last_fetch_ms",
         "log_end_offset",
+        "log_start_offset",
     )
 
     def __init__(self, broker_id: BrokerId) -> None:
         self.broker_id = broker_id
         self.log_end_offset: int = UNKNOWN_OFFSET
         """Everything below it is in the follower's log: it is the offset that it asked for."""
+        self.log_start_offset: int = UNKNOWN_OFFSET
+        """Where the follower's log begins, as its last fetch said."""
         self.last_fetch_ms: int = NEVER_MS
         self.last_fetch_leader_end_offset: int = UNKNOWN_OFFSET
         """The leader's log end when the follower last fetched: what it could have had."""
@@ -192,6 +195,24 @@ class PartitionLeader:
         before = follower.log_end_offset
         follower.note_fetch(offset, self.log_end_offset, now_ms)
         return before != offset and self.maybe_advance(now_ms)
+
+    def note_follower_log_start(self, broker_id: BrokerId, offset: int) -> bool:
+        """A follower's log begins there; True when that is news."""
+        follower = self.follower(broker_id)
+        if follower is None or follower.log_start_offset == offset:
+            return False
+        follower.log_start_offset = offset
+        return True
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        """Below it no live replica holds a record any more; the leader's log begins as given."""
+        lowest = log_start_offset
+        for follower in self.followers:
+            if follower.log_start_offset < lowest and self.live_brokers.is_alive(
+                follower.broker_id
+            ):
+                lowest = follower.log_start_offset
+        return lowest
 
     def maybe_advance(self, now_ms: int) -> bool:
         """Move the watermark to where all that count are; True when it moved."""

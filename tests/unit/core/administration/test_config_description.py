@@ -5,6 +5,7 @@ from barnabas.core.administration.config_description import (
     ConfigSynonym,
     DescribedConfig,
     describe_broker,
+    describe_cluster_default,
     describe_topic,
     only,
 )
@@ -33,6 +34,8 @@ def broker(name: str, **settings: str) -> DescribedConfig:
 def test_sources_have_kafkas_numbers():
     assert [(source.name, source.value) for source in ConfigSource] == [
         ("TOPIC_CONFIG", 1),
+        ("DYNAMIC_BROKER_CONFIG", 2),
+        ("DYNAMIC_DEFAULT_BROKER_CONFIG", 3),
         ("STATIC_BROKER_CONFIG", 4),
         ("DEFAULT_CONFIG", 5),
     ]
@@ -93,6 +96,26 @@ def test_a_brokers_settings():
     assert [one.name for one in flush.synonyms] == [
         "log.flush.interval.ms", "log.flush.scheduler.interval.ms",
     ]  # fmt: skip
+
+
+def test_what_was_set_at_run_time_stands_before_what_the_broker_was_started_with():
+    static = BrokerConfig.resolve({"log.retention.ms": "3", "log.retention.hours": "4"})
+    config = static.with_dynamic({"log.retention.ms": "2"}, {"log.retention.ms": "1"})
+    ways = [
+        ConfigSynonym("log.retention.ms", "1", ConfigSource.DYNAMIC_BROKER_CONFIG),
+        ConfigSynonym("log.retention.ms", "2", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        ConfigSynonym("log.retention.ms", "3", STATIC),
+        ConfigSynonym("log.retention.hours", "4", STATIC),
+        ConfigSynonym("log.retention.hours", "168", DEFAULT),
+    ]
+    (told,) = only(describe_broker(config), ["log.retention.ms"])
+    assert (told.value, told.source) == ("1", ConfigSource.DYNAMIC_BROKER_CONFIG)
+    assert list(told.synonyms) == ways
+    (told,) = only(describe_topic(config, {}), ["retention.ms"])
+    assert (told.value, told.source) == ("1", ConfigSource.DYNAMIC_BROKER_CONFIG)
+    assert list(told.synonyms) == ways
+    (told,) = describe_cluster_default(config)
+    assert (told.name, told.value, list(told.synonyms)) == ("log.retention.ms", "2", [ways[1]])
 
 
 def test_secrets_are_told_to_nobody():

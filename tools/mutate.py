@@ -173,6 +173,11 @@ def fork(mutant: Mutant, seconds: Mapping[str, float]) -> int:
             sys.meta_path.insert(0, MutatedImport(mutant.module, mutant.number))
             arguments = [*MUTANT_QUIET, *mutant.tests]
             status = pytest.main(arguments, plugins=[TimeLimit(seconds)])
+            if status == pytest.ExitCode.USAGE_ERROR:
+                # The mutant changed the names of tests: their files, whole.
+                files = dict.fromkeys(test.partition("::")[0] for test in mutant.tests)
+                arguments = [*MUTANT_QUIET, *files]
+                status = pytest.main(arguments, plugins=[TimeLimit(seconds)])
     finally:
         os._exit(int(status))
 

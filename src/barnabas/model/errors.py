@@ -65,11 +65,13 @@ class RegistrationRefused(BarnabasError):
 class ConfigRefused(BarnabasError):
     """A setting that cannot be honoured."""
 
-    def __init__(self, key: str, value: str, reason: str) -> None:
+    def __init__(self, key: str, value: str, reason: str, fix: str = "") -> None:
         super().__init__(f"{key}={value}: {reason}")
         self.key = key
         self.value = value
         self.reason = reason
+        self.fix = fix
+        """What to write instead, where the rule that refuses knows better than the default."""
 
 
 class SettingUnsupported(ConfigRefused):

@@ -2,6 +2,7 @@
 
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -161,7 +162,13 @@ def test_a_second_broker_on_the_same_directories_is_refused_and_names_the_first(
         finished = _barnabas("broker", str(second.properties_path))
         assert finished.returncode == 1
         assert f"process {first.pid}" in finished.stderr
-        assert "see:   docs/errors.md#" in finished.stderr
+        assert "see:   docs/errors.md#directory-in-use" in finished.stderr
+        # With a metadata directory of its own it is the log directory that says so.
+        third = BrokerProcess(tmp_path / "third", {"log.dirs": str(first.log_dir)})
+        finished = _barnabas("broker", str(third.properties_path))
+        assert finished.returncode == 1
+        assert f"process {first.pid}" in finished.stderr
+        assert "see:   docs/errors.md#directory-in-use" in finished.stderr
 
 
 def test_a_directory_of_another_cluster_is_left_as_it_is(tmp_path: Path):
@@ -173,8 +180,24 @@ def test_a_directory_of_another_cluster_is_left_as_it_is(tmp_path: Path):
     finished = _barnabas("broker", str(other.properties_path))
     assert finished.returncode == 1
     assert "foreign-directory" in finished.stderr
+    cluster_id = before["meta.properties"].split(b"cluster.id=")[1].split()[0].decode()
+    assert "cause: the metadata store is new" in finished.stderr
+    assert f"of another cluster: found cluster.id={cluster_id}" in finished.stderr
     after = {path.name: path.read_bytes() for path in broker.log_dir.iterdir() if path.is_file()}
     assert after == before
+
+
+def test_a_log_directory_that_is_removed_is_told_by_file_and_reason(tmp_path: Path):
+    settings = {"replica.high.watermark.checkpoint.interval.ms": "100"}
+    broker = BrokerProcess(tmp_path, settings).start()
+    shutil.rmtree(broker.log_dir)
+    assert broker.process is not None
+    assert broker.process.wait(SECONDS_MAX) == 1
+    told = broker.story()
+    assert f"{broker.log_dir} is offline with its 0 replicas: {broker.log_dir}/" in told
+    assert "No such file or directory" in told
+    assert f"the last one: {broker.log_dir}/" in told
+    assert "see:   docs/errors.md#disk-refuses" in told
 
 
 def test_up_says_what_it_runs_where_it_differs_and_how_to_stop_it(tmp_path: Path):

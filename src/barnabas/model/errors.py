@@ -8,7 +8,9 @@ BarnabasError
 |  |- FileMissing        the path does not exist
 |  `- DiskLost           any other refusal: the log directory cannot be trusted any more
 |- LogDirectoryRefused   a directory that is not ours to use: what was found, what was expected
-|- MetadataFileRefused   a metadata file that is not ours to use, damaged, or in use elsewhere
+|  `- LogDirectoryInUse  another process works on it
+|- MetadataFileRefused   a metadata file that is not ours to use, or damaged
+|  `- MetadataFileInUse  another process has it open
 |- RegistrationRefused   another broker has this one's id or address, or the store has no say
 `- ConfigRefused         a setting that cannot be honoured, with key, value and reason
    `- SettingUnsupported one that Kafka would honour and this broker must not pass over
@@ -54,8 +56,16 @@ class LogDirectoryRefused(BarnabasError):
     """A directory that is not ours to use; nothing in it was changed."""
 
 
+class LogDirectoryInUse(LogDirectoryRefused):
+    """Another process works on the directory; the text says which."""
+
+
 class MetadataFileRefused(BarnabasError):
     """A metadata file that cannot be trusted or shared: what was found, what was expected."""
+
+
+class MetadataFileInUse(MetadataFileRefused):
+    """Another process has the metadata file; the text says which."""
 
 
 class RegistrationRefused(BarnabasError):

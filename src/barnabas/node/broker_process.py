@@ -28,7 +28,9 @@ from barnabas.model.errors import (
     BarnabasError,
     ConfigRefused,
     DiskError,
+    LogDirectoryInUse,
     LogDirectoryRefused,
+    MetadataFileInUse,
     MetadataFileRefused,
 )
 from barnabas.model.listeners import Listener
@@ -96,7 +98,8 @@ class BrokerProcess:
         )
         self._transport.broker = self._loop.broker = self.broker
         self._loop.transport = self._transport
-        self.broker.events.subscribe(EventLog(is_verbose=is_verbose).read)
+        self._event_log = EventLog(self._loop.timers, is_verbose=is_verbose)
+        self.broker.events.subscribe(self._event_log.read)
         self.broker.events.subscribe(self._read)
         self._bound = bound
 
@@ -111,6 +114,7 @@ class BrokerProcess:
             self._note_bug(bug)
         finally:
             self._transport.close_all()
+            self._event_log.close()
             self._store.close()
             self._disk.stop()
             self._loop.close()
@@ -270,9 +274,17 @@ def to_program_error(error: Exception) -> ProgramError:
     match error:
         case ProgramError():
             return error
+        case LogDirectoryInUse() | MetadataFileInUse():
+            return ProgramError(
+                "a directory is in use",
+                cause=str(error),
+                fix="name other directories in log.dirs and barnabas.metadata.dir, or stop it",
+                see="directory-in-use",
+            )
         case LogDirectoryRefused() | MetadataFileRefused():
             return ProgramError(
-                str(error),
+                "a directory is not this broker's",
+                cause=str(error),
                 fix="name the right directory in log.dirs and barnabas.metadata.dir, or a new one",
                 see="foreign-directory",
             )

@@ -80,6 +80,13 @@ def _has_ipv6() -> bool:
 
 
 def _refusal(listener: Listener, problem: OSError) -> ProgramError:
+    if problem.errno == errno.EACCES:
+        return ProgramError(
+            f"cannot listen on {listener}",
+            cause="this user may not open that port, as is usual below 1024",
+            fix=f"listeners={listener._replace(port=9092)}",
+            see="cannot-listen",
+        )
     if problem.errno != errno.EADDRINUSE:
         return ProgramError(
             f"cannot listen on {listener}",
@@ -89,11 +96,11 @@ def _refusal(listener: Listener, problem: OSError) -> ProgramError:
         )
     holder = port_holder(listener.port)
     cause = "the port is taken" + (f" by {holder[1]} (process {holder[0]})" if holder else "")
-    stop = f"kill {holder[0]}, or " if holder else ""
+    other = listener.port + 1 if listener.port < 65535 else 0
     return ProgramError(
         f"cannot listen on {listener}",
         cause=cause,
-        fix=f"{stop}listeners={listener._replace(port=listener.port + 1)}",
+        fix=f"listeners={listener._replace(port=other)}",
         see="port-taken",
     )
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -26,8 +26,14 @@ def free_port() -> int:
 class BrokerProcess:
     """One broker with its embedded metadata store under `directory`."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
         self.directory = directory
+        self.options = options
         self.port = free_port()
         self.log_path = directory / "broker.out"
         self.log_dir = directory / "logs"
@@ -60,7 +66,7 @@ class BrokerProcess:
         assert self.process is None
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KAFKA_")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "barnabas", "broker", str(self.properties_path)],
+            [sys.executable, "-m", "barnabas", "broker", str(self.properties_path), *self.options],
             stdout=subprocess.PIPE,
             stderr=self.log_path.open("ab"),
             env=environment,

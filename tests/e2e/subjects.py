@@ -88,7 +88,7 @@ class Subject:
 def running_subject(name: str, directory: Path) -> Iterator[Subject]:
     """One of the two until the generator is closed."""
     if name == OURS:
-        with BrokerProcess(directory, SETTINGS) as broker:
+        with BrokerProcess(directory, SETTINGS, ["--verbose"]) as broker:
             yield Subject(name, broker.port, broker)
     else:
         need("java")

@@ -130,6 +130,8 @@ def _kind(event: Event) -> Kind | None:
             return TURNED_AWAY
         case ControlRequestUnanswered(broker_id, _, _):
             return _silence_of(broker_id)
+        case ControlRequestAnswered(broker_id, _, _, _):
+            return Kind(f"answers of broker {broker_id}", 1, 30_000)
         case _:
             return None
 
@@ -143,9 +145,10 @@ def _from_outside(event: Event) -> Line | None:
     match event:
         case ConnectionRefused(connection, peer, reason):
             return Line("WARN", f"connection {connection} of {peer} closed: {reason}")
-        case ConnectionsTurnedAway():
+        case ConnectionsTurnedAway(count):
+            closed = "a connection was" if count == 1 else f"{count} connections were"
             limits = "max.connections, max.connections.per.ip or the files this process may open"
-            return Line("WARN", f"a connection was closed at once: there are too many for {limits}")
+            return Line("WARN", f"{closed} closed at once, too many for {limits}")
         case SessionLost():
             return Line("WARN", "the session with the metadata store expired; registering anew")
         case ConfigChangeIgnored(entity_path):

@@ -52,14 +52,16 @@ class RepeatedLines:
             self._end_later(kind, run, now_ms)
         if run.written < kind.at_once:
             run.written += 1
-            self._write(line if count == 1 else Line(line.level, f"{line.text} ({count} times)"))
+            self._write(line)
             return
         run.count += count
         run.last = line
 
     def forget(self, kind: Kind) -> None:
-        """It is over: what was counted is told by whoever knows that."""
-        self._runs.pop(kind, None)
+        """What was counted is told by somebody who knows more."""
+        run = self._runs.get(kind)
+        if run is not None:
+            run.count = 0
 
     def close(self) -> None:
         """Tell what was counted so far."""
@@ -81,7 +83,6 @@ class RepeatedLines:
 
     def _tell(self, kind: Kind, run: _Run) -> None:
         if run.count:
-            times = "once" if run.count == 1 else f"{run.count} times"
-            within = f"{times} more within {kind.period_ms // 1000} s"
+            within = f"{run.count} more within {kind.period_ms // 1000} s"
             self._write(Line(run.last.level, f"{run.last.text} ({within})"))
             run.count = 0

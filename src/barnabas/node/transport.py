@@ -207,7 +207,9 @@ class SocketTransport:
         connection = ConnectionId(self._next_connection)
         self._next_connection += 1
         accepted = _Accepted(self, connection, peer_host)
-        accepted.socket = FramedSocket(sock, accepted, self._frame_bytes_max, self._buffers)
+        accepted.socket = FramedSocket(
+            sock, accepted, self._frame_bytes_max, self._buffers, "socket.request.max.bytes"
+        )
         accepted.socket.last_active_ms = self.now_ms
         self._accepted[connection] = accepted
         self._by_host[peer_host] = self._by_host.get(peer_host, 0) + 1
@@ -305,7 +307,7 @@ class SocketTransport:
 
     def _connect_to(self, peer: _Peer, family: int, address: tuple[str, int]) -> None:
         sock = socket.socket(family, socket.SOCK_STREAM)
-        framed = FramedSocket(sock, peer, RESPONSE_BYTES_MAX, self._buffers)
+        framed = FramedSocket(sock, peer, RESPONSE_BYTES_MAX, self._buffers, "RESPONSE_BYTES_MAX")
         peer.socket = framed
         problem = sock.connect_ex(address)
         if problem not in (0, errno.EINPROGRESS):

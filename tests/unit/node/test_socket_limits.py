@@ -258,6 +258,13 @@ def test_an_impossible_length_ends_it_after_what_was_answered(world: World, wron
     assert len(world.broker.closed) == 1
 
 
+def test_a_frame_that_is_too_long_is_told_with_the_setting_that_forbids_it(world: World) -> None:
+    world.send(world.connect(), promised(FRAME_BYTES_MAX + 1))
+    assert world.broker.refused == [
+        f"frame length {FRAME_BYTES_MAX + 1} is above socket.request.max.bytes={FRAME_BYTES_MAX}"
+    ]
+
+
 def test_nothing_is_read_from_who_does_not_read(world: World) -> None:
     world.broker.answer = [bytes(100_000)]
     client = world.connect()

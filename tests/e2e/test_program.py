@@ -142,6 +142,28 @@ def test_keys_without_effect_are_warned_about_at_start(tmp_path: Path):
     assert "num.partition is no key of Kafka's; did you mean num.partitions?" in errors
 
 
+@pytest.mark.parametrize(
+    ("settings", "warning"),
+    [
+        ({"max_connections": "0"}, "max.connections=0: leaves no room for the controller"),
+        ({"advertised_listeners": "PLAINTEXT://127.0.0.1:1"}, None),
+    ],
+)
+def test_a_broker_that_cannot_reach_itself_says_so_once(
+    tmp_path: Path, settings: dict[str, str], warning: str | None
+):
+    path = _properties(tmp_path, **settings)
+    with _running("broker", path) as process:
+        # That it is told of nothing for so long is twenty requests in vain.
+        _await_line(process, "[KafkaServer id=1] started")
+        process.terminate()
+        _, errors = process.communicate(timeout=SECONDS_MAX)
+    again = [line for line in errors.splitlines() if "to broker 1 is sent again" in line]
+    assert len(again) == 2
+    assert again[1].endswith("more within 30 s)")
+    assert warning is None or warning in errors
+
+
 def test_a_taken_port_names_its_holder(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

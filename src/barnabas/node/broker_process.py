@@ -71,6 +71,7 @@ class BrokerProcess:
         self._is_stopping = False
         self._turns = LoopTurns() if os.environ.get(LOOP_TURNS_VARIABLE) else None
         raise_file_limit()
+        limits = listeners.by_address(config.max_connections_per_ip_overrides)
         bound = listeners.listen(config.listeners, config.socket_listen_backlog_size)
         self.config = with_real_addresses(config, [listener for listener, _ in bound])
         self._loop = NodeLoop()
@@ -83,7 +84,7 @@ class BrokerProcess:
             frame_bytes_max=config.socket_request_max_bytes,
             connections_max=min(config.max_connections, file_room()),
             connections_per_host_max=config.max_connections_per_ip,
-            connections_by_host_max=config.max_connections_per_ip_overrides,
+            connections_by_host_max=limits,
             idle_ms_max=config.connections_max_idle_ms,
         )
         self.broker = Broker(

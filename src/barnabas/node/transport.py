@@ -191,7 +191,7 @@ class SocketTransport:
                 self._poller.forget(listening.sock.fileno())
                 self._timers.at(self.now_ms + ACCEPT_AGAIN_MS, listening.accept_again)
                 return
-            host = str(address[0])
+            host = _without_mapping(str(address[0]))
             if self._has_room(host):
                 self._take_in(listening.listener, sock, host)
             else:
@@ -408,6 +408,11 @@ class SocketTransport:
             accepted.socket.end("this broker stops")
         for peer in list(self._peers.values()):
             self.disconnect(peer.link)
+
+
+def _without_mapping(host: str) -> str:
+    """An IPv4 client of a socket for both families, by the address that it has itself."""
+    return host[7:] if host.startswith("::ffff:") and "." in host else host
 
 
 class _Connect:

@@ -345,6 +345,20 @@ def test_one_host_has_its_own_limit(per_host: int, by_host: dict[str, int], room
         world.close()
 
 
+def test_an_ipv4_client_of_a_socket_for_both_families_has_its_own_limit() -> None:
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("no socket for both families here")
+    world = World(CONNECTIONS_MAX, {"127.0.0.1": 1})
+    both = socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    world.transport.listen(LISTENER, both)
+    world.port = both.getsockname()[1]
+    try:
+        assert not is_closed(world.connect())
+        assert is_closed(world.connect())
+    finally:
+        world.close()
+
+
 def test_no_idle_limit_means_none() -> None:
     world = World(idle_ms_max=-1)
     try:

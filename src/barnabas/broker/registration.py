@@ -312,5 +312,6 @@ class Registration:
 def _new_store(cluster_of_logs: str) -> LogDirectoryRefused:
     return LogDirectoryRefused(
         f"the metadata store is new, it has no {CLUSTER_ID_PATH}, and the logs in log.dirs are of "
-        f"another cluster: found cluster.id={cluster_of_logs} in meta.properties"
+        f"another cluster: found cluster.id={cluster_of_logs} in meta.properties, expected the "
+        "store they were made with, or no logs"
     )

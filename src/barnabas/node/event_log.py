@@ -92,8 +92,6 @@ class EventLog:
             case ControlRequestUnanswered(broker_id, _, _):
                 self._unanswered[broker_id] = self._unanswered.get(broker_id, 0) + 1
             case ControllerResigned():
-                for broker_id in self._unanswered:
-                    self._repeated.forget(_silence_of(broker_id))
                 self._unanswered.clear()
             case ControlRequestAnswered(broker_id, api, _, _) if broker_id in self._unanswered:
                 count = self._unanswered.pop(broker_id)

@@ -362,7 +362,7 @@ def test_too_many_connections_are_closed_and_counted(tmp_path: Path) -> None:
         with Connection(broker.port) as again:
             assert raw_answers.versions(again.ask(asked), 0).error_code == 0
             deadline = time.monotonic() + 20
-            story = f"{turned_away} connections closed at once"
+            story = f"{turned_away} connections were closed at once"
             while story not in broker.story() and time.monotonic() < deadline:
                 assert not again.is_closed_by_broker(seconds=0.2)
         assert story in broker.story()

@@ -79,6 +79,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> FreshMachine:
 def test_the_demonstration_runs_without_a_compiler(machine: FreshMachine):
     finished = machine.run(machine.clone, "./run", "demo", "--records", "500")
     assert "every acknowledged record is there once" in finished.stdout
+    assert "installing requirements/demo.txt: half a minute" in machine.set_up
     assert "hot modules interpreted" in machine.set_up
     assert "apt-get install gcc" in machine.set_up
     assert "apt-get install kcat" in machine.set_up

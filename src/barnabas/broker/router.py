@@ -144,10 +144,10 @@ class Router:
         key = ApiKey(api_key) if api_key in _API_KEYS else None
         served = None if key is None else SERVED.get(key)
         if key is None or served is None:
-            raise DecodeError(f"api key {api_key} is not served")
+            raise DecodeError(f"{catalog.describe_key(api_key)} is not served")
         if not served.min_version <= api_version <= served.max_version:
             raise DecodeError(
-                f"{key.name} version {api_version} is not served, "
+                f"{catalog.APIS[api_key].name} version {api_version} is not served, "
                 f"only {served.min_version} to {served.max_version}"
             )
         module = import_module(f"barnabas.broker.handlers.{served.handler}")

@@ -264,6 +264,13 @@ def test_an_impossible_length_ends_it_after_what_was_answered(world: World, wron
     assert len(world.broker.closed) == 1
 
 
+def test_a_frame_that_is_too_long_is_told_with_the_setting_that_forbids_it(world: World) -> None:
+    world.send(world.connect(), promised(FRAME_BYTES_MAX + 1))
+    assert world.broker.refused == [
+        f"frame length {FRAME_BYTES_MAX + 1} is above socket.request.max.bytes={FRAME_BYTES_MAX}"
+    ]
+
+
 def test_nothing_is_read_from_who_does_not_read(world: World) -> None:
     world.broker.answer = [bytes(100_000)]
     client = world.connect()
@@ -340,6 +347,20 @@ def test_one_host_has_its_own_limit(per_host: int, by_host: dict[str, int], room
         taken[0].close()
         world.run()
         assert not is_closed(world.connect())
+    finally:
+        world.close()
+
+
+def test_an_ipv4_client_of_a_socket_for_both_families_has_its_own_limit() -> None:
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("no socket for both families here")
+    world = World(CONNECTIONS_MAX, {"127.0.0.1": 1})
+    both = socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    world.transport.listen(LISTENER, both)
+    world.port = both.getsockname()[1]
+    try:
+        assert not is_closed(world.connect())
+        assert is_closed(world.connect())
     finally:
         world.close()
 

@@ -38,6 +38,7 @@ IMPORTS = {
         " read_int64_items read_nullable_bytes read_nullable_records read_nullable_string"
         " read_string read_string_items read_tag read_uuid read_uuid_items read_uvarint"
         " refuse_null refuse_short refuse_tagged_size refuse_trailing skip_tagged_fields"
+        " allow_memory are_numbers_objects object_size take_memory take_numbers"
     ),
     "barnabas.formats.codec.encoding": (
         "EMPTY ZERO_UUID refuse_field refuse_none write_bool write_bytes write_compact_bytes"
@@ -118,7 +119,7 @@ def module_texts() -> dict[str, str]:
 def module_text(name: str, api) -> str:
     """One API: classes, encoders, decoders, and the names of versions that share them."""
     from codec_generator.classes import class_text, value_struct_text
-    from codec_generator.decoders import decoders_text
+    from codec_generator.decoders import decoders_text, sizes_text
     from codec_generator.encoders import encoders_text
     from codec_generator.layout import ApiLayout
 
@@ -127,6 +128,7 @@ def module_text(name: str, api) -> str:
     body = ""
     for struct in layout.structs:
         body += value_struct_text(struct) if struct.name in values else class_text(struct)
+    body += sizes_text(layout)
     for struct in layout.structs:
         body += encoders_text(layout, struct)
         body += decoders_text(layout, struct)

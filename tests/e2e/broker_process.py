@@ -26,8 +26,14 @@ def free_port() -> int:
 class BrokerProcess:
     """One broker with its embedded metadata store under `directory`."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.directory = directory
+        self._environment = environment or {}
         self.port = free_port()
         self.log_path = directory / "broker.out"
         self.log_dir = directory / "logs"
@@ -63,7 +69,7 @@ class BrokerProcess:
             [sys.executable, "-m", "barnabas", "broker", str(self.properties_path)],
             stdout=subprocess.PIPE,
             stderr=self.log_path.open("ab"),
-            env=environment,
+            env={**environment, **self._environment},
         )
         self._await_ready()
         return self

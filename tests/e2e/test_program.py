@@ -112,6 +112,8 @@ def test_the_metadata_lives_beside_the_log_directory_and_survives(tmp_path: Path
         ("authorizer_class_name", "kafka.security.authorizer.AclAuthorizer", "security"),
         ("process_roles", "broker", "KRaft"),
         ("metric_reporters", "a.B", "Java class"),
+        ("create_topic_policy_class_name", "a.B", "barnabas.create.topic.policy names a Python"),
+        ("barnabas_create_topic_policy", "nosuch", "no entry point"),
     ],
 )
 def test_refused_keys_end_it_before_anything_is_touched(

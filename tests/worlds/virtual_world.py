@@ -12,6 +12,7 @@ from typing import Any
 from barnabas.broker.broker import Broker
 from barnabas.broker.event_stream import BrokerFailed, BrokerStarted, ListenersWanted
 from barnabas.broker.ports import ConnectionId, LinkId
+from barnabas.core.administration.creation import CreateTopicPolicy
 from barnabas.formats.wire import framing, headers
 from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.formats.wire.generated.leader_and_isr import (
@@ -139,6 +140,7 @@ class BrokerHost(Host):
             world.clock,
             random.Random(1000 + self.broker_id),
             world.now_ms,
+            world.create_topic_policy,
         )
         self.broker.events.subscribe(self._on_event)
         self.is_running = True
@@ -318,6 +320,8 @@ class VirtualWorld:
         self.ensemble = MemoryEnsemble(self.clock.epoch_ms)
         self.hosts: dict[int, BrokerHost] = {}
         self.controller_epoch = 1
+        self.create_topic_policy: CreateTopicPolicy | None = None
+        """What brokers that start from now on ask about new topics."""
         self._clients = 0
 
     @property

@@ -28,6 +28,12 @@ ITEM_READERS = {
     Kind.INT64: "read_int64_items",
     Kind.UUID: "read_uuid_items",
 }
+NUMBERS = (Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64)
+NUMBERS_ARE_OBJECTS = "_NUMBERS_ARE_OBJECTS"
+MEMORY = {Kind.UUID: 56, Kind.INT64: 32}
+"""What a value takes beside its place in an object or list, where that does not depend on it."""
+RECORDS_MEMORY = 120
+"""A span, and the numbers of one that is interpreted."""
 RESERVED = {"data", "position", "end", "count", "tag", "tags", "content_end", "unknown"}
 
 
@@ -67,6 +73,7 @@ def _message_text(layout: ApiLayout, struct: Struct, version: int) -> str:
         [
             f"def decode_{side}_v{version}(data: bytes, start: int, end: int) -> {struct.name}:",
             "    limit: i64 = end",
+            "    allow_memory(limit - start)",
             *lines,
             "    return value",
             "",
@@ -100,6 +107,11 @@ def _decoder_text(layout: ApiLayout, struct: Struct, version: int) -> str:
         body += ["position = skip_tagged_fields(data, position, end)"]
     body += [f"return {struct.name}("]
     body += [f"    {field.name}={_local(field)}," for field in [*fields, *tagged]]
+    body += [
+        f"    {field.name}=no_items(),"
+        for field in struct.fields
+        if not field.is_in(version) and default_text(field) == "EMPTY"
+    ]
     body += ["), position"]
     lines += [f"    {line}" for line in body]
     return "\n".join([*lines, "", "", ""])
@@ -126,7 +138,19 @@ def _run_lines(struct: Struct, run: list[Field]) -> list[str]:
         lines.append(f"{_local(field)} = {FIXED_READERS[field.type.kind].format(at=at)}")
         offset += FIXED_SIZES[field.type.kind]
     check = [f"if end - position < {offset}:", f'    refuse_short("{struct.name}", position, end)']
-    return [*check, *lines, f"position += {offset}"]
+    return [*check, *lines, f"position += {offset}", *_number_lines(run)]
+
+
+def _number_lines(fields: list[Field]) -> list[str]:
+    """Compiled objects hold their numbers, others refer to them."""
+    numbers = [
+        _local(field)
+        for field in fields
+        if isinstance(field.type, Scalar) and field.type.kind in NUMBERS
+    ]
+    if not numbers:
+        return []
+    return [f"if {NUMBERS_ARE_OBJECTS}:", f"    take_numbers({', '.join(numbers)})"]
 
 
 def _field_lines(
@@ -138,7 +162,10 @@ def _field_lines(
     name = _local(field)
     if isinstance(field.type, Struct):
         function = decoder_name(layout, field.type, version)
-        return [f"{name}, position = {function}(data, position, {end})"]
+        return [
+            f"take_memory({size_constant(field.type)})",
+            f"{name}, position = {function}(data, position, {end})",
+        ]
     if isinstance(field.type, Array):
         return _array_lines(layout, struct, field, version, end)
     kind = field.type.kind
@@ -149,6 +176,8 @@ def _field_lines(
             f'    refuse_short("{struct.name}.{field.name}", position, {end})',
             f"{name} = {FIXED_READERS[kind].format(at='position')}",
             f"position += {size}",
+            *_number_lines([field]),
+            *([f"take_memory({MEMORY[kind]})"] if kind is Kind.UUID else []),
         ]
     nullable = "nullable_" if field.is_nullable_in(version) or kind is Kind.RECORDS else ""
     return [f"{name}, position = read_{compact}{nullable}{kind.value}(data, position, {end})"]
@@ -163,7 +192,8 @@ def _array_lines(
     element = field.type.element
     size = element_size_min(element, version, flexible)
     name = _local(field)
-    lines = [f"count, position = read_{compact}count(data, position, {end}, {size})"]
+    memory = _element_memory(element, version)
+    lines = [f"count, position = read_{compact}count(data, position, {end}, {size}, {memory})"]
     items: list[str] = []
     if isinstance(element, Struct):
         items += [
@@ -185,6 +215,38 @@ def _array_lines(
         return lines + [f"    {line}" for line in items]
     lines += ["if count < 0:", f'    refuse_null("{struct.name}.{field.name}")']
     return [*lines, *declared, *items]
+
+
+def size_constant(struct: Struct) -> str:
+    """The name of what an object of a struct takes."""
+    return f"_{snake_case(struct.name).upper()}_SIZE"
+
+
+def sizes_text(layout: ApiLayout) -> str:
+    """Those constants; they depend on whether the module is compiled."""
+    messages = (layout.api.request, layout.api.response)
+    lines = [
+        f"{size_constant(struct)}: Final = object_size({struct.name})"
+        for struct in layout.structs
+        if struct not in messages
+    ]
+    message = layout.api.request.name
+    lines += [f"{NUMBERS_ARE_OBJECTS}: Final = are_numbers_objects({message}.__repr__)"]
+    return "\n".join([*lines, "", "", ""])
+
+
+def _element_memory(element: Scalar | Struct, version: int) -> str:
+    """What one element of an array takes apart from its strings and arrays, as an expression."""
+    if isinstance(element, Scalar):
+        return str(MEMORY.get(element.kind, 0))
+    memory = 0
+    for field in present_fields(element, version):
+        if isinstance(field.type, Scalar):
+            if field.type.kind is Kind.UUID:
+                memory += MEMORY[Kind.UUID]
+            elif field.type.kind is Kind.RECORDS:
+                memory += RECORDS_MEMORY
+    return f"{size_constant(element)} + {memory}" if memory else size_constant(element)
 
 
 def _tags_lines(layout: ApiLayout, struct: Struct, tagged: list[Field], version: int) -> list[str]:

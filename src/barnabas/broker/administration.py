@@ -7,10 +7,12 @@ that gave time waits until this broker has been told by the controller that it w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from barnabas.broker.metadata_waits import MetadataWaits
 from barnabas.core.administration.creation import (
+    CreateTopicPolicy,
     Surroundings,
     TopicPlan,
     TopicWish,
@@ -78,11 +80,21 @@ _LOST = frozenset({StoreError.CONNECTION_LOSS, StoreError.SESSION_EXPIRED})
 """The store may have done it or not: the client learns no more than that time is over."""
 
 
+@dataclass(frozen=True, slots=True)
+class CreateTopicPolicyFailed:
+    """The policy for new topics met a bug of its own; the topic was not made."""
+
+    topic: str
+    problem: str
+    bug: BaseException | None = None
+
+
 class Administration:
     """Creates, grows and deletes topics in the store, and answers when the cluster knows."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, create_topic_policy: CreateTopicPolicy | None) -> None:
         self._broker = broker
+        self._policy = create_topic_policy
         self._waits = MetadataWaits(broker.deadlines)
         self._being_created: dict[str, None] = {}
         """Topics of automatic creations under way: nobody else starts one (C9)."""
@@ -111,7 +123,7 @@ class Administration:
             else:
                 self._write_topics(answers, timeout_ms, then, now_ms)
 
-        self._broker.metadata.submit(
+        self._broker.client_metadata.submit(
             [GetChildren(TOPICS_PATH), GetChildren(DELETE_TOPICS_PATH)], on_read
         )
 
@@ -159,7 +171,7 @@ class Administration:
         answers: Answers = {}
         partitions = 0
         for wish in wishes:
-            plan = plan_creation(wish, around, broker.random)
+            plan = plan_creation(wish, around, broker.random, self._judge)
             if isinstance(plan, TopicPlan):
                 partitions += len(plan.assigned)
                 if partitions > PARTITIONS_PER_REQUEST_MAX:
@@ -170,6 +182,29 @@ class Administration:
                 answers[wish.name] = TopicAnswer(ErrorCode.NONE, plan=plan)
                 stored.add(wish.name)
         return answers
+
+    def _judge(self, plan: TopicPlan) -> Refused | None:
+        """Ask the policy of whoever runs this broker: it may refuse, and it may have bugs."""
+        if self._policy is None:
+            return None
+        shown = TopicPlan(plan.name, dict(plan.assigned), dict(plan.configs))
+        bug: BaseException | None = None
+        try:
+            reason = cast(object, self._policy(shown))
+        except (Exception, SystemExit) as raised:
+            bug = raised
+            problem = f"{type(raised).__name__}: {raised}"
+        else:
+            if reason is None:
+                return None
+            if isinstance(reason, str):
+                return Refused(ErrorCode.POLICY_VIOLATION, reason)
+            problem = f"returned {type(reason).__name__} where the reason is text or None"
+        broker = self._broker
+        broker.events.publish(CreateTopicPolicyFailed(plan.name, problem, bug), broker.now_ms)
+        return Refused(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"the policy for new topics failed: {problem}"
+        )
 
     def _write_topics(self, answers: Answers, timeout_ms: int, then: Answered, now_ms: int) -> None:
         plans = [answer.plan for answer in answers.values() if answer.plan is not None]
@@ -193,7 +228,7 @@ class Administration:
 
     def _write_topic(self, plan: TopicPlan, then: Callable[[str, TopicAnswer, int], None]) -> None:
         """The settings first, then the replicas: from then on the topic exists (C13)."""
-        metadata = self._broker.metadata
+        metadata = self._broker.client_metadata
         path = config_path(topic_entity(plan.name))
         data = config_to_bytes(plan.configs)
         topic_id = TopicId(new_uuid(self._broker.random))
@@ -271,7 +306,7 @@ class Administration:
         then: Callable[[str, TopicAnswer, int], None],
     ) -> None:
         """Read a topic, write it with its new partitions; again when it changed between (M7)."""
-        metadata = self._broker.metadata
+        metadata = self._broker.client_metadata
         path = topic_path(wish.topic)
 
         def on_read(answer: StoreAnswer, now_ms: int) -> None:
@@ -324,7 +359,7 @@ class Administration:
             self._mark_topic(topic, on_topic)
 
     def _mark_topic(self, topic: str, then: Callable[[str, TopicAnswer, int], None]) -> None:
-        metadata = self._broker.metadata
+        metadata = self._broker.client_metadata
 
         def on_looked(answer: StoreAnswer, now_ms: int) -> None:
             if answer.is_ok:

@@ -6,6 +6,7 @@ import random
 
 from barnabas.broker.administration import Administration
 from barnabas.broker.broker_logs import BrokerLogs
+from barnabas.broker.client_metadata import ClientMetadata
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.control_requests import ControlRequests
 from barnabas.broker.controller import ControllerRole
@@ -24,6 +25,7 @@ from barnabas.broker.registration import Registration
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.router import Router
 from barnabas.broker.topic_configs import TopicConfigs
+from barnabas.core.administration.creation import CreateTopicPolicy
 from barnabas.model.config import BrokerConfig
 from barnabas.model.epochs import NO_EPOCH, BrokerEpoch
 from barnabas.model.ids import BrokerId
@@ -43,6 +45,7 @@ class Broker:
         wall_clock: WallClock,
         random_source: random.Random,
         now_ms: int,
+        create_topic_policy: CreateTopicPolicy | None = None,
     ) -> None:
         self.config = config
         self.disk = disk
@@ -60,6 +63,7 @@ class Broker:
         self.events = EventStream()
         self.deadlines = Deadlines()
         self.metadata = MetadataSession(store)
+        self.client_metadata = ClientMetadata(self)
         self.links = Links(transport, self.deadlines)
         self.router = Router(self)
         self.connections: dict[ConnectionId, Connection] = {}
@@ -72,7 +76,7 @@ class Broker:
         )
         self.fetchers = ReplicaFetchers(self)
         self.control_requests = ControlRequests(self)
-        self.administration = Administration(self)
+        self.administration = Administration(self, create_topic_policy)
         self.producer_ids = ProducerIds(self)
         self.controller = ControllerRole(self)
         self.dynamic_configs = DynamicConfigs(self)

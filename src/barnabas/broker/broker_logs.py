@@ -93,6 +93,15 @@ class BrokerLogs:
         wall_ms = self._broker.wall_clock.epoch_ms()
         return self.manager.get_or_create(topic_partition, topic_id, is_new, wall_ms)
 
+    def when_topic_ids_are_durable(self, logs: list[PartitionLog], then: Opened) -> None:
+        """Call `then(now_ms)`, never at once, when whose logs these are is on disk for good."""
+        broker = self._broker
+
+        def go_on() -> None:
+            broker.deadlines.at(broker.now_ms, then)
+
+        self.manager.when_topic_ids_are_durable(logs, go_on)
+
     def retire(
         self, topic_partitions: list[TopicPartition], now_ms: int
     ) -> dict[TopicPartition, DiskError]:

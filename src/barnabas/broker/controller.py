@@ -110,6 +110,7 @@ class Controllership:
         self._role = role
         self._broker = broker
         self._queue: deque[ControllerEvent] = deque()
+        self._queued: set[ControllerEvent] = set()
         config = broker.config
         self.controller = Controller(
             ControllerSettings(
@@ -133,19 +134,22 @@ class Controllership:
 
     def enqueue(self, event: ControllerEvent, now_ms: int) -> None:
         """Deal with an event after those before it; one that waits already is not told twice."""
-        if event not in self._queue:
+        if event not in self._queued:
+            self._queued.add(event)
             self._queue.append(event)
         self._take_next(now_ms)
 
     def close(self) -> None:
         """Undo the failover in reverse: no more events, no watch, no request, no answer (N1)."""
         self._queue.clear()
+        self._queued.clear()
         self.commits.close()
         self._channels.close_all()
 
     def _take_next(self, now_ms: int) -> None:
         while self._queue and self.controller.is_idle and self._role.is_current(self):
             event = self._queue.popleft()
+            self._queued.discard(event)
             self._broker.events.publish(ControllerEventTaken(event), now_ms)
             self._handle(event, now_ms)
 

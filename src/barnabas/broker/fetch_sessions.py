@@ -21,14 +21,24 @@ INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EVICTION_MS: Final = 120_000
 """A session idle for longer may be evicted by anyone; a younger one is protected."""
-CACHED_PARTITIONS_MAX: Final = 2_000_000
-"""Over all sessions; a client beyond it is served without one."""
+HELD_BYTES_MAX: Final = 128 * 1024 * 1024
+"""Over all sessions, a quarter of a million partitions; who finds no room is served without one."""
+PARTITION_BYTES: Final = 512
+"""What a remembered partition takes, without the name of its topic."""
 
 _EPOCH_MAX: Final = 2**31 - 1
 _UNKNOWN: Final = -1
 
 PartitionKey = tuple[str | bytes, int]
 """Topic id (from version 13 on) or name, and partition."""
+
+
+def held_bytes_of(key: PartitionKey) -> int:
+    """What remembering a partition takes; the name is the client's and may be of any length."""
+    topic = key[0]
+    if isinstance(topic, bytes):
+        return PARTITION_BYTES
+    return PARTITION_BYTES + (len(topic) if topic.isascii() else 4 * len(topic))
 
 
 def next_epoch(epoch: int) -> int:
@@ -135,6 +145,7 @@ class FetchSession:
     __slots__ = (
         "created_ms",
         "epoch",
+        "held_bytes",
         "id",
         "is_privileged",
         "last_used_ms",
@@ -161,6 +172,10 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.rank = _EvictionRank(is_privileged, len(partitions), id)
+        held_bytes = 0
+        for key in partitions:
+            held_bytes += held_bytes_of(key)
+        self.held_bytes: int = held_bytes
 
     def update(self, partitions: PartitionMap, forgotten: list[PartitionKey]) -> None:
         """Take up what is new or changed, drop what is forgotten."""
@@ -169,10 +184,12 @@ class FetchSession:
             cached = known.get(key)
             if cached is None:
                 known[key] = asked
+                self.held_bytes += held_bytes_of(key)
             else:
                 cached.take_request(asked)
         for key in forgotten:
-            known.pop(key, None)
+            if known.pop(key, None) is not None:
+                self.held_bytes -= held_bytes_of(key)
 
     def select(
         self, answers: list[tuple[FetchedPartition, PartitionData]]
@@ -248,9 +265,9 @@ class FetchSessions:
         """By id, the least recently used first."""
         self._evictable_by_consumers: list[_EvictionRank] = []
         self._evictable_by_followers: list[_EvictionRank] = []
-        self.partition_count = 0
-        """Partitions remembered over all sessions."""
-        self.partitions_max: int = CACHED_PARTITIONS_MAX
+        self.held_bytes: int = 0
+        """What all sessions take."""
+        self.held_bytes_max: int = HELD_BYTES_MAX
         self.evictions = 0
 
     def __len__(self) -> int:
@@ -288,13 +305,15 @@ class FetchSessions:
             return self._refused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return self._refused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        held_before = session.held_bytes
         session.update(partitions, forgotten)
+        self.held_bytes += session.held_bytes - held_before
         if not session.partitions:
             # Nothing is left to remember: the session ends, its last answer names none.
             self._remove(session_id)
             return FetchContext(self, partitions)
         self._touch(session, now_ms)
-        if self.partition_count > self.partitions_max:
+        if self.held_bytes > self.held_bytes_max:
             self._remove(session_id)
             return self._refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.epoch = next_epoch(epoch)
@@ -318,12 +337,16 @@ class FetchSessions:
     ) -> int:
         """Remember what was asked and answered; NO_SESSION when there is no room for it."""
         size = len(answers)
-        if self.partition_count + size > self.partitions_max:
+        held_bytes = 0
+        for asked, _ in answers:
+            held_bytes += held_bytes_of(asked.key())
+        if held_bytes > self.held_bytes_max:
             return NO_SESSION
-        if len(self._sessions) >= self._slots and not self._evict_for(
-            context.is_from_follower, size, now_ms
+        while (
+            len(self._sessions) >= self._slots or self.held_bytes + held_bytes > self.held_bytes_max
         ):
-            return NO_SESSION
+            if not self._evict_for(context.is_from_follower, size, now_ms):
+                return NO_SESSION
         partitions: PartitionMap = {}
         for asked, told in answers:
             asked.note_told(told)
@@ -332,7 +355,7 @@ class FetchSessions:
             self._new_id(), context.is_from_follower, context.uses_topic_ids, partitions, now_ms
         )
         self._sessions[session.id] = session
-        self.partition_count += size
+        self.held_bytes += session.held_bytes
         self._rank(session, now_ms)
         return session.id
 
@@ -364,7 +387,6 @@ class FetchSessions:
         self._sessions[session.id] = session
         session.last_used_ms = now_ms
         self._unrank(session)
-        self.partition_count += len(session.partitions) - session.rank.size
         session.rank = session.rank._replace(size=len(session.partitions))
         self._rank(session, now_ms)
 
@@ -385,4 +407,4 @@ class FetchSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._unrank(session)
-            self.partition_count -= session.rank.size
+            self.held_bytes -= session.held_bytes

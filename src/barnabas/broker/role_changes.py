@@ -1,8 +1,9 @@
 """A LeaderAndIsr carried out: who leads, who follows, and what each partition is answered.
 
 First every partition is judged by its epochs and id (L5-L9). For those that are to change, the
-settings of new topics are read and missing logs are made; then leaders are made before followers,
-because a leader is waited for (L10). Fetching stops before a role changes and starts after it, so
+settings of new topics are read, missing logs are made, and whose logs they are is on disk for good
+before anything is confirmed; then leaders are made before followers, because a leader is waited
+for (L10). Fetching stops before a role changes and starts after it, so
 that nothing of the old leader reaches the log any more.
 """
 
@@ -20,6 +21,7 @@ from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.storage.partition_log import PartitionLog
 
 LOGS_PER_TURN: Final = 64
 """Logs that are made before the loop gets its turn again; each is a handful of files."""
@@ -47,6 +49,8 @@ class RoleChange:
         self._followers: list[tuple[Partition, ToldPartition]] = []
         self._new_ids: list[tuple[TopicPartition, TopicId]] = []
         """Followed partitions whose topic id came or went without a new epoch (L9)."""
+        self._identified: list[PartitionLog] = []
+        """Logs that got their topic id by this request."""
         self._logless: list[tuple[Partition, ToldPartition]] = []
         """Partitions that have no log yet; what is left of them is made in later turns."""
 
@@ -105,6 +109,7 @@ class RoleChange:
         if told.topic_id != NO_TOPIC_ID and known_id == NO_TOPIC_ID:
             if partition.log is not None:
                 partition.log.set_topic_id(told.topic_id)
+                self._identified.append(partition.log)
             if is_followed:
                 self._new_ids.append((told.topic_partition, told.topic_id))
             return ErrorCode.NONE
@@ -150,7 +155,7 @@ class RoleChange:
             self._broker.deadlines.at(now_ms, self._make_logs)
             return
         self._drop_without_log()
-        self._carry_out(now_ms)
+        self._identify(now_ms)
 
     def _drop_without_log(self) -> None:
         """A partition without a log takes no role, and a new one is not hosted."""
@@ -160,14 +165,33 @@ class RoleChange:
         self._leaders = [entry for entry in self._leaders if entry[0].log is not None]
         self._followers = [entry for entry in self._followers if entry[0].log is not None]
 
+    def _identify(self, now_ms: int) -> None:
+        """What is confirmed must be found again after a power loss: whose the logs are."""
+        for partition, told in self._leaders + self._followers:
+            log = partition.log
+            if log is None or told.topic_id == NO_TOPIC_ID:
+                continue
+            if log.topic_id == NO_TOPIC_ID:
+                log.set_topic_id(told.topic_id)
+            if log.is_metadata_dirty:
+                self._identified.append(log)
+        if self._identified:
+            self._broker.logs.when_topic_ids_are_durable(self._identified, self._carry_out)
+        else:
+            self._carry_out(now_ms)
+
     # -- roles -------------------------------------------------------------------------------
 
     def _carry_out(self, now_ms: int) -> None:
         for partition, told in self._leaders + self._followers:
-            self._broker.replicas.write_out(partition, now_ms)
             log = partition.log
-            if log is not None and told.topic_id != NO_TOPIC_ID and log.topic_id == NO_TOPIC_ID:
-                log.set_topic_id(told.topic_id)
+            if log is not None and log.is_lost:
+                # Its directory failed meanwhile, which is told with the next tick.
+                self._broker.replicas.take_offline(partition, "its log is lost", now_ms)
+            if partition.is_offline:
+                self.errors[told.topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
+            else:
+                self._broker.replicas.write_out(partition, now_ms)
         self._make_leaders(now_ms)
         self._make_followers(now_ms)
         fetchers = self._broker.fetchers

@@ -48,6 +48,9 @@ class BrokerConfig:
     barnabas_metadata_dir: str = "/tmp/kafka-logs-metadata"
     """Where the embedded metadata store lives; beside the first log directory unless set."""
 
+    barnabas_create_topic_policy: str | None = None
+    """The entry point that may refuse new topics; in the place of Kafka's Java class."""
+
     socket_request_max_bytes: int = 104857600
     socket_listen_backlog_size: int = 50
     max_connections: int = _MAX_INT

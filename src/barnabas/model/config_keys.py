@@ -446,6 +446,7 @@ _ROWS: tuple[ConfigKey, ...] = (
 
 _OUR_ROWS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.metadata.dir", HONOURED, STRING, None, None, HIGH),
+    ConfigKey("barnabas.create.topic.policy", HONOURED, STRING, None, None, LOW),
 )
 # fmt: on
 

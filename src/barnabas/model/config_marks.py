@@ -10,6 +10,7 @@ from barnabas.model.errors import ConfigRefused, SettingUnsupported
 
 _SECURITY = "security is not built yet, and a broker that only looked secure would be worse"
 _PLUG_IN = "names a Java class, which this broker cannot load"
+_CREATE_TOPIC_POLICY = "barnabas.create.topic.policy names a Python entry point in its place"
 _KRAFT = "belongs to KRaft; this broker works as Kafka does with ZooKeeper"
 _TIERED = "tiered storage is not part of this broker"
 _ZOOKEEPER = (
@@ -21,7 +22,7 @@ _REASONS = (
     ("remote.", _TIERED),
     ("metric", _PLUG_IN),
     ("kafka.metrics.reporters", _PLUG_IN),
-    ("create.topic.policy", _PLUG_IN),
+    ("create.topic.policy", f"{_PLUG_IN}; {_CREATE_TOPIC_POLICY}"),
     ("alter.config.policy", _PLUG_IN),
     ("client.quota.callback", _PLUG_IN),
     ("replica.selector", _PLUG_IN),

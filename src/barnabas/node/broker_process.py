@@ -35,6 +35,7 @@ from barnabas.model.listeners import Listener
 from barnabas.model.znode import StoreEvent
 from barnabas.node import listeners
 from barnabas.node.clock import RealWallClock, monotonic_ms
+from barnabas.node.create_topic_policy import load_create_topic_policy
 from barnabas.node.embedded_store import EmbeddedStore
 from barnabas.node.event_log import EventLog
 from barnabas.node.loop import NodeLoop
@@ -68,6 +69,7 @@ class BrokerProcess:
         self._exit_code = EXIT_OK
         self._is_stopping = False
         self._turns = LoopTurns() if os.environ.get(LOOP_TURNS_VARIABLE) else None
+        policy = load_create_topic_policy(config.barnabas_create_topic_policy)
         raise_file_limit()
         bound = listeners.listen(config.listeners, config.socket_listen_backlog_size)
         self.config = with_real_addresses(config, [listener for listener, _ in bound])
@@ -93,6 +95,7 @@ class BrokerProcess:
             # Ids and placement are not to be guessed from outside.
             random.Random(random.SystemRandom().getrandbits(256)),
             monotonic_ms(),
+            policy,
         )
         self._transport.broker = self._loop.broker = self.broker
         self._loop.transport = self._transport

@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from barnabas.broker.administration import CreateTopicPolicyFailed
 from barnabas.broker.broker_logs import LogComplaint, LogDirectoryLost
 from barnabas.broker.controller import BecameController, ControllerFailed, ControllerResigned
 from barnabas.broker.controller_channels import ControlRequestUnanswered
@@ -26,6 +27,10 @@ from barnabas.storage.recovery import SegmentRecovered
 
 PROGRESS_MS = 10_000
 TERMINAL_PROGRESS_MS = 1_000
+
+
+_BUGS = (RequestFailed, ControllerFailed, CreateTopicPolicyFailed)
+"""Events with an exception, whose traceback is for the verbose."""
 
 
 class Line(NamedTuple):
@@ -61,8 +66,9 @@ class EventLog:
             return
         moment = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         lines = f"[{moment}] {line.level} {line.text}\n"
-        if self._is_verbose and isinstance(event, (RequestFailed, ControllerFailed)):
-            lines += "".join(traceback.format_exception(event.bug))
+        bug = event.bug if self._is_verbose and isinstance(event, _BUGS) else None
+        if bug is not None:
+            lines += "".join(traceback.format_exception(bug))
         # A log that nobody reads any more must not stop a broker.
         with suppress(OSError):
             self._write(lines)
@@ -116,6 +122,8 @@ def _from_inside(event: Event) -> Line | None:
             return Line("INFO", f"the controller of epoch {epoch} resigned: {reason}")
         case ControllerFailed(epoch, story, _):
             return Line("ERROR", f"the controller of epoch {epoch} met a bug and resigned: {story}")
+        case CreateTopicPolicyFailed(topic, problem):
+            return Line("ERROR", f"the policy for new topics failed at {topic}: {problem}")
         case RequestFailed(connection, api_key, api_version, story, _):
             request = f"request {api_key} version {api_version} of connection {connection}"
             return Line("ERROR", f"{request} met a bug and was closed: {story}")

@@ -1,6 +1,6 @@
 """Logs that have something to flush or to write, done in batches off the loop."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from barnabas.model.errors import DiskError, FileMissing
@@ -13,10 +13,20 @@ LOGS_PER_JOB_MAX = 32
 OnFailed = Callable[[PartitionLog, DiskError], None]
 
 
+class Wait:
+    """Logs whose topic ids are not durable yet, and what is to be done when they are."""
+
+    __slots__ = ("logs", "then")
+
+    def __init__(self, logs: dict[PartitionLog, None], then: Callable[[], None]) -> None:
+        self.logs = logs
+        self.then = then
+
+
 class FlushQueue:
     """Keeps each log at most once, and at most one flush of a log under way."""
 
-    __slots__ = ("_disk", "_on_failed", "_under_way", "_waiting", "now_ms")
+    __slots__ = ("_disk", "_on_failed", "_under_way", "_waiting", "_waits", "now_ms")
 
     def __init__(self, disk: Disk, on_failed: OnFailed) -> None:
         self._disk = disk
@@ -25,6 +35,8 @@ class FlushQueue:
         """Whether the active segment is to be durable too."""
         self._under_way: dict[int, list[FlushPlan]] = {}
         """Plans handed over, by the identity of their job."""
+        self._waits: list[Wait] = []
+        """One for the control request that is being carried out."""
         self.now_ms = 0
 
     def __len__(self) -> int:
@@ -35,6 +47,26 @@ class FlushQueue:
 
     def discard(self, log: PartitionLog) -> None:
         self._waiting.pop(log, None)
+        self._note_settled(log)
+
+    def when_topic_ids_are_durable(
+        self, logs: Iterable[PartitionLog], then: Callable[[], None]
+    ) -> None:
+        """Call `then` when the id of each log is on disk for good, or the log is lost."""
+        pending = {log: None for log in logs if log.is_metadata_dirty or log.is_flushing}
+        if pending:
+            self._waits.append(Wait(pending, then))
+        else:
+            then()
+
+    def _note_settled(self, log: PartitionLog) -> None:
+        for wait in self._waits:
+            wait.logs.pop(log, None)
+        done = [wait for wait in self._waits if not wait.logs]
+        if done:
+            self._waits = [wait for wait in self._waits if wait.logs]
+            for wait in done:
+                wait.then()
 
     @property
     def has_ready(self) -> bool:
@@ -48,13 +80,16 @@ class FlushQueue:
         for log in [log for log in self._waiting if not log.is_flushing]:
             with_active = self._waiting.pop(log, None)
             if with_active is None or log.is_lost:
+                self._note_settled(log)
                 continue  # The log before it has taken the directory offline.
             try:
                 plan = plan_flush(log, with_active=with_active)
             except DiskError:
+                self._note_settled(log)
                 continue  # The log has told its owner.
             if plan.is_empty:
                 plan.settle(now_ms, True)
+                self._note_settled(log)
                 continue
             log.is_flushing = True
             plans.append(plan)
@@ -82,10 +117,14 @@ class FlushQueue:
             plan.settle(self.now_ms, plan.error is None)
             log = plan.log
             log.is_flushing = False
-            if plan.error is None or log.is_lost:
-                continue
-            if not (isinstance(plan.error, FileMissing) and log.is_retired):
+            if not (
+                plan.error is None
+                or log.is_lost
+                or (isinstance(plan.error, FileMissing) and log.is_retired)
+            ):
                 self._on_failed(log, plan.error)
+            if log.is_lost or not log.is_metadata_dirty:
+                self._note_settled(log)
 
     def settle_all(self) -> None:
         """After `Disk.finish_jobs`: take over what was done; its delivery finds nothing left."""

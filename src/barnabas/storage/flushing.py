@@ -85,11 +85,16 @@ class FlushPlan:
     def add_small_files(self) -> None:
         """Cover the files that memory is ahead of, and the names of new ones.
 
-        A log of which nothing is durable needs nothing of this after a power loss: its small
-        files are only put there then, and are written again with its first record to be synced.
+        A log of which nothing is durable needs its epochs no more than that after a power loss:
+        they are only put there, and written again with its first record to be synced. A topic id
+        is confirmed to the controller, and is durable from then on.
         """
         log = self.log
-        self.is_durable = bool(self._files) or log.recovery_point > log.segments[0].base_offset
+        self.is_durable = (
+            log.is_metadata_dirty
+            or bool(self._files)
+            or log.recovery_point > log.segments[0].base_offset
+        )
         if self.is_durable and log.are_small_files_unsynced:
             log.are_small_files_unsynced = False
             log.is_metadata_dirty = log.topic_id != NO_TOPIC_ID

@@ -339,6 +339,12 @@ class LogManager:
         """Have all of the log durable soon; `log.recovery_point` tells when it is."""
         self._flushes.add(log, with_active=True)
 
+    def when_topic_ids_are_durable(
+        self, logs: Iterable[PartitionLog], then: Callable[[], None]
+    ) -> None:
+        """Call `then` when partition.metadata of each log is on disk for good, or it is lost."""
+        self._flushes.when_topic_ids_are_durable(logs, then)
+
     def _directory_of(self, log: PartitionLog) -> LogDirectory:
         return self.directories.by_path(log.log_directory)
 

@@ -7,6 +7,7 @@ import pytest
 from barnabas.broker.event_stream import ControlRequestBegan, ControlRequestEnded
 from barnabas.broker.topic_configs import TopicConfigUnreadable
 from barnabas.core.replication.follower_states import FollowerState
+from barnabas.formats.logdir.partition_metadata import encode_partition_metadata
 from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.formats.wire.generated.leader_and_isr import (
     LeaderAndIsrPartitionState,
@@ -32,7 +33,9 @@ from barnabas.formats.znodes.configs import config_path, config_to_bytes, topic_
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import DiskLost
 from barnabas.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
+from barnabas.storage.flush_queue import LOGS_PER_JOB_MAX
 from tests.behaviours import behaviour
+from tests.worlds.memory_disk import Fault
 from tests.worlds.requests import batch, produce_request, produced
 from tests.worlds.virtual_world import LOG_DIR, VirtualWorld, plan
 
@@ -226,6 +229,43 @@ class TestLeaderAndIsr:
         other = TopicId(b"\x06" * 16)
         assert world.lead(1, topic_id=other) == ErrorCode.INCONSISTENT_TOPIC_ID
         assert world.lead(1) == ErrorCode.NONE
+
+    def test_whose_a_log_is_survives_the_power_once_it_was_answered(self, world: OneBroker) -> None:
+        world.host.disk.sync_directory("/")
+        assert world.lead() == ErrorCode.NONE
+        world.host.kill()
+        world.host.disk.cut_power()
+        assert world.host.disk.snapshot(LOG_DIR)["t-0/partition.metadata"] == (
+            encode_partition_metadata(ID)
+        )
+        world.host.start()
+        log = world.host.broker.logs.log(T0)
+        assert log is not None
+        assert log.topic_id == ID
+
+    def test_one_job_writes_the_ids_of_many_logs(self, world: OneBroker) -> None:
+        told = {number: plan(1, 0, (1,), (1,)) for number in range(LOGS_PER_JOB_MAX)}
+        world.host.disk.trace.clear()
+        world.tell_leader(1, "t", ID, told, is_new=True)
+        syncs = [line for line in world.host.disk.trace if line == f"sync directory {LOG_DIR}"]
+        assert len(syncs) == 1
+        files = world.host.disk.snapshot(LOG_DIR)
+        assert all(f"t-{number}/partition.metadata" in files for number in told)
+
+    def test_an_id_that_cannot_be_written_is_a_storage_error(self) -> None:
+        rehearsal = OneBroker()
+        rehearsal.lead()
+        trace = rehearsal.host.disk.trace
+        writing = next(
+            n for n, line in enumerate(trace) if "rename to /logs/t-0/partition.metadata" in line
+        )
+        world = OneBroker()
+        world.host.disk.plan(writing, Fault.FAIL)
+        assert world.lead() == ErrorCode.KAFKA_STORAGE_ERROR
+        partition = world.broker.replicas.find("t", 0)
+        assert partition is not None
+        assert partition.is_offline
+        assert not partition.is_leader
 
     @behaviour("L10")
     def test_leaders_are_made_before_followers(

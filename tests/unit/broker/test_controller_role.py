@@ -11,15 +11,19 @@ from barnabas.broker.controller import (
     ControllerFailed,
     ControllerResigned,
     ControllerRole,
+    Controllership,
 )
 from barnabas.broker.controller_channels import ControlRequestSent
 from barnabas.broker.event_stream import BrokerFailed
 from barnabas.broker.links import LinkState
 from barnabas.core.controller.controller import Controller
-from barnabas.core.controller.events import TopicsChanged
+from barnabas.core.controller.effects import Outcome
+from barnabas.core.controller.events import TopicModified, TopicsChanged
+from barnabas.core.image.cluster_image import ClusterImage
 from barnabas.formats.znodes.brokers import BrokerRegistration, broker_path
 from barnabas.formats.znodes.cluster import PERSISTENT_PATHS, parents_of
 from barnabas.formats.znodes.controller import CONTROLLER_PATH, ControllerRegistration
+from barnabas.model.epochs import ControllerEpoch
 from barnabas.model.ids import BrokerId
 from barnabas.model.invariant import InvariantViolated
 from barnabas.model.listeners import Listener
@@ -209,6 +213,42 @@ def test_the_end_of_the_session_pre_empts_everything():
     world.run()
     assert role.is_active
     assert world.data(EPOCH) == b"2"
+
+
+class CountedEvent(TopicModified):
+    """Knows how often one of its kind was compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedEvent.compared += 1
+        return isinstance(other, CountedEvent) and other.topic == self.topic
+
+    def __hash__(self) -> int:
+        return hash(self.topic)
+
+
+def test_an_event_that_waits_already_is_told_once_and_a_long_queue_costs_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    taken: list[Any] = []
+
+    def handle(_self: Controller, event: Any, _now_ms: int) -> Outcome:
+        taken.append(event)
+        return Outcome(None, (), ())
+
+    monkeypatch.setattr(Controller, "handle", handle)
+    broker, role = make(make_world(), 1)
+    held = Controllership(role, broker, ClusterImage(ControllerEpoch(1), 0))
+    for number in [*range(5_000), *range(5_000)]:
+        held.enqueue(CountedEvent(f"t{number}"), 0)
+    assert taken == []
+    assert CountedEvent.compared <= 10_000, "twice 5,000 times 2,500 if all were looked at"
+    monkeypatch.setattr(role, "is_current", lambda _held: True)
+    held.enqueue(TopicsChanged(), 0)
+    assert [event.topic for event in taken[:-1]] == [f"t{number}" for number in range(5_000)]
+    held.enqueue(TopicsChanged(), 0)
+    assert taken[-2:] == [TopicsChanged(), TopicsChanged()], "told again once it was taken"
 
 
 def test_a_bug_in_a_decision_costs_the_office_and_nothing_else(monkeypatch: pytest.MonkeyPatch):

@@ -1,6 +1,7 @@
 """Fetch sessions: full and incremental requests, what counts as news, who is evicted."""
 
 import random
+import tracemalloc
 
 import pytest
 
@@ -9,6 +10,7 @@ from barnabas.broker.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NO_SESSION,
+    PARTITION_BYTES,
     FetchContext,
     FetchedPartition,
     FetchSessions,
@@ -102,7 +104,7 @@ def test_a_request_with_the_final_epoch_opens_none_and_ends_the_one_it_names() -
     context.finish([], 0)
     assert context.session_id == NO_SESSION
     assert len(client.sessions) == 0
-    assert client.sessions.partition_count == 0
+    assert client.sessions.held_bytes == 0
 
 
 def test_an_incremental_request_reads_everything_and_tells_news_only() -> None:
@@ -122,7 +124,7 @@ def test_new_changed_and_forgotten_partitions_are_taken_up() -> None:
     context = client.begin(session_id, 1, asked("a", offset=9), asked("c"), forgotten=[("b", 0)])
     assert [(p.topic, p.fetch_offset) for p in context.partitions.values()] == [("a", 9), ("c", 0)]
     client.begin(session_id, 2)
-    assert client.sessions.partition_count == 2
+    assert client.sessions.held_bytes == 2 * (PARTITION_BYTES + 1)
 
 
 def test_a_session_that_forgot_everything_ends() -> None:
@@ -259,11 +261,68 @@ class TestEviction:
     def test_no_slots_means_no_sessions(self) -> None:
         assert Sessions(slots=0).open(asked("a")) == NO_SESSION
 
-    def test_the_partitions_of_all_sessions_are_bounded(self) -> None:
+    def test_the_memory_of_all_sessions_is_bounded(self) -> None:
         client = Sessions()
-        client.sessions.partitions_max = 2
+        client.sessions.held_bytes_max = 2 * PARTITION_BYTES + 2
         session_id = client.open(asked("a"), asked("b"))
         assert client.open(asked("c")) == NO_SESSION
         context = client.begin(session_id, 1, asked("c"))
         assert context.error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        assert client.sessions.partition_count == 0
+        assert client.sessions.held_bytes == 0
+
+    def test_room_is_made_by_the_rules_of_slots(self) -> None:
+        client = Sessions()
+        client.sessions.held_bytes_max = 3 * (PARTITION_BYTES + 1)
+        first, second = client.open(asked("a")), client.open(asked("b"), asked("c"))
+        assert client.open(asked("d"), asked("e"), follower=True) != NO_SESSION
+        assert client.sessions.session(first) is None
+        assert client.sessions.session(second) is None
+        assert client.sessions.held_bytes == 2 * (PARTITION_BYTES + 1)
+        client.now_ms = EVICTION_MS + 1
+        assert client.open(asked("f"), asked("g"), asked("h")) != NO_SESSION
+        assert len(client.sessions) == 1
+
+    def test_a_session_larger_than_the_bound_costs_nobody_theirs(self) -> None:
+        client = Sessions()
+        client.sessions.held_bytes_max = 3 * PARTITION_BYTES
+        first = client.open(asked("a"))
+        client.now_ms = EVICTION_MS + 1
+        assert client.open(asked("b" * 3 * PARTITION_BYTES), follower=True) == NO_SESSION
+        assert client.sessions.session(first) is not None
+
+    def test_what_is_forgotten_or_evicted_is_held_no_more(self) -> None:
+        client = Sessions(slots=1)
+        client.sessions.held_bytes_max = 10 * PARTITION_BYTES
+        first = client.open(asked("a"), asked("long name"), asked("\u00fc"))
+        held = client.sessions.held_bytes
+        assert held == 3 * PARTITION_BYTES + 1 + 9 + 4
+        client.begin(first, 1, asked("b"), forgotten=[("long name", 0), ("never asked", 0)])
+        assert client.sessions.held_bytes == held - 8
+        client.now_ms = EVICTION_MS + 1
+        client.open(asked("d"))
+        assert client.sessions.held_bytes == PARTITION_BYTES + 1
+        client.begin(0, FINAL_EPOCH)
+        assert client.sessions.held_bytes == PARTITION_BYTES + 1
+
+    def test_a_remembered_partition_takes_no_more_than_is_counted(self) -> None:
+        client = Sessions(slots=100)
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            for number in range(100):
+                topic_id = TopicId(number.to_bytes(16, "big"))
+                entries = [
+                    FetchedPartition(None, topic_id, 500 + n, 10**9 + n, 10**6 + n, 300 + n, -1)
+                    for n in range(100)
+                ]
+                answers = [
+                    (one, told(one.partition, high_watermark=10**9 + n, log_start_offset=10**8 + n))
+                    for n, one in enumerate(entries)
+                ]
+                client.begin(NO_SESSION, INITIAL_EPOCH, *entries).finish(answers, 0)
+            del entries, answers
+            taken = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+        assert len(client.sessions) == 100
+        assert taken <= client.sessions.held_bytes

@@ -2,6 +2,7 @@
 
 import pytest
 
+from barnabas.broker.administration import CreateTopicPolicyFailed
 from barnabas.broker.broker_logs import LogComplaint, LogDirectoryLost
 from barnabas.broker.controller import BecameController
 from barnabas.broker.event_stream import BrokerStarted, ConnectionRefused, Event, RequestFailed
@@ -33,6 +34,10 @@ def _lines(*events: tuple[Event, int], is_verbose: bool = False) -> list[str]:
         (
             RequestFailed(5, 0, 9, "a story", ValueError("x")),
             "ERROR request 0 version 9 of connection 5 met a bug and was closed: a story",
+        ),
+        (
+            CreateTopicPolicyFailed("t", "KeyError: 'x'"),
+            "ERROR the policy for new topics failed at t: KeyError: 'x'",
         ),
     ],
 )

@@ -56,7 +56,9 @@ def handle(
         found = dict(zip(topics, answer.outcomes, strict=True))
         broker.answer(request, _respond(broker, body, found, version))
 
-    broker.metadata.submit([GetData(config_path(topic_entity(one))) for one in topics], on_read)
+    broker.client_metadata.submit(
+        [GetData(config_path(topic_entity(one))) for one in topics], on_read
+    )
     return None
 
 

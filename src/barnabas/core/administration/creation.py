@@ -51,15 +51,18 @@ class Surroundings:
     """Those that are being deleted."""
 
 
-Policy = Callable[[TopicPlan], str | None]
-"""Says why a topic must not be created; None when it may."""
+CreateTopicPolicy = Callable[[TopicPlan], str | None]
+"""Says why a topic must not be created; None when it may. Whoever runs the broker wrote it."""
+
+Judge = Callable[[TopicPlan], Refused | None]
+"""Asks the policy, whatever that does."""
 
 
 def plan_creation(
     wish: TopicWish,
     around: Surroundings,
     source: random.Random,
-    policy: Policy | None = None,
+    judge: Judge | None = None,
 ) -> TopicPlan | Refused:
     """The topic to write, or the first reason against it, in Kafka's order of checks."""
     if wish.name in around.known_topics:
@@ -82,10 +85,9 @@ def plan_creation(
     refusal = _find_refusal(plan, around)
     if refusal is not None:
         return refusal
-    reason = policy(plan) if policy is not None else None
-    if reason is not None:
-        return Refused(ErrorCode.POLICY_VIOLATION, reason)
-    return plan
+    if judge is not None:
+        refusal = judge(plan)
+    return plan if refusal is None else refusal
 
 
 def _assign(wish: TopicWish, around: Surroundings, source: random.Random) -> Assigned | Refused:

@@ -51,17 +51,17 @@ class UncleanElectionEnabled:
     topic: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LeaderAndIsrAnswered:
-    """A broker answered LeaderAndIsr without a top-level error."""
+    """A broker answered LeaderAndIsr without a top-level error; no answer is like another."""
 
     broker_id: BrokerId
     partition_errors: Mapping[TopicPartition, ErrorCode]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StopReplicaAnswered:
-    """A broker answered for the replicas that it was to delete.
+    """A broker answered for the replicas that it was to delete; no answer is like another.
 
     An error of the whole request stands for each of them.
     """

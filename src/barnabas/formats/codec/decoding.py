@@ -3,6 +3,10 @@
 Hot: compiled by mypyc. Each function reads at `position`, never at or beyond `end`, and returns
 the value and the position behind it. Whatever the bytes are, the only exception is DecodeError,
 and a count is held against the bytes that remain before anything is made room for.
+
+A message may become eight times its bytes in memory, a short one `MEMORY_FLOOR`: what its objects
+take is counted before they are made. The counting is kept here and not handed from function to
+function, since one message is decoded at a time and nothing else happens meanwhile.
 """
 
 # Native integers of one width become another without a word here; pyright checks the rest.
@@ -10,6 +14,7 @@ and a count is held against the bytes that remain before anything is made room f
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
@@ -31,11 +36,85 @@ UNKNOWN_TAGS_SIZE_MAX: Final = 65536
 ELEMENTS_MAX: Final = 262144
 """In one array: two bytes on the wire may become an object of a hundred, and nobody needs more."""
 
+MEMORY_PER_BYTE: Final = 8
+MEMORY_FLOOR: Final = 4 * 1024 * 1024
+"""What any message may take: names of a few letters, ten thousand of them, are not an attack."""
+
+_LIST_SIZE: Final = 56
+_SHORT_LIST_SIZE: Final = 88
+"""Up to four elements."""
+_STRING_SIZE: Final = 49
+_WIDE_STRING_SIZE: Final = 80
+_BYTES_SIZE: Final = 40
+_NUMBER_SIZE: Final = 32
+_TUPLE_SIZE: Final = 40
+_GC_HEAD_SIZE: Final = 16
+_HAS_GC_HEAD: Final = 1 << 14
+"""Py_TPFLAGS_HAVE_GC."""
+
 _VARINT_SIZE_MAX: Final = 5
 
 _SMALL_NUMBERS_END: Final = 4096
 _SMALL_NUMBERS: Final[list[Any]] = list(range(_SMALL_NUMBERS_END))
 """The broker ids and partition numbers of arrays: objects that exist once, not once per array."""
+
+
+class _Memory:
+    """What may still be taken for the message that is being decoded."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left: i64 = MEMORY_FLOOR
+
+
+_MEMORY: Final = _Memory()
+
+
+def allow_memory(size: i64) -> None:
+    """A message of so many bytes begins."""
+    allowed: i64 = size * MEMORY_PER_BYTE
+    _MEMORY.left = allowed if allowed > MEMORY_FLOOR else MEMORY_FLOOR
+
+
+def take_memory(size: i64) -> None:
+    """So much is about to be allocated."""
+    left: i64 = _MEMORY.left - size
+    _MEMORY.left = left
+    if left < 0:
+        raise DecodeError("the message would take too many times its size in memory")
+
+
+def take_numbers(*numbers: int) -> None:
+    """Numbers that are objects, as where a codec is interpreted; the small ones exist once."""
+    for number in numbers:
+        if not -6 < number < 257:
+            take_memory(_NUMBER_SIZE)
+
+
+def are_numbers_objects(method: object) -> bool:
+    """Whether the attributes of the class with this method refer to numbers, or hold them."""
+    return isinstance(method, FunctionType)
+
+
+def object_size(kind: Any) -> int:
+    """What an object of a class takes, without what its attributes refer to.
+
+    The numbers of a tuple are objects always.
+    """
+    if issubclass(kind, tuple):
+        fields = len(kind.__annotations__)
+        return _GC_HEAD_SIZE + _TUPLE_SIZE + fields * (8 + _NUMBER_SIZE)
+    size: int = kind.__basicsize__
+    return size + _GC_HEAD_SIZE if kind.__flags__ & _HAS_GC_HEAD else size
+
+
+def _take_list(count: i64, element_size: i64) -> None:
+    """A list that grows to so many elements, and the elements."""
+    if count <= 4:
+        take_memory(_SHORT_LIST_SIZE + count * element_size)
+    else:
+        take_memory(2 * _LIST_SIZE + count * (element_size + 9))
 
 
 def refuse_short(what: str, position: i64, end: i64) -> NoReturn:
@@ -103,9 +182,19 @@ def read_uuid(data: bytes, position: i64) -> bytes:
 def read_text(data: bytes, position: i64, size: i64) -> str:
     """UTF-8 that is known to be there."""
     try:
-        return data[position : position + size].decode("utf-8")
+        text = data[position : position + size].decode("utf-8")
     except UnicodeDecodeError as error:
         raise DecodeError(f"string at {position} is not UTF-8: {error.reason}") from None
+    if size > 1:
+        # One character beyond the first planes makes all the others as wide.
+        take_memory(_STRING_SIZE + size if len(text) == size else _WIDE_STRING_SIZE + 4 * size)
+    return text
+
+
+def _copy(data: bytes, position: i64, size: i64) -> bytes:
+    """Bytes that are known to be there."""
+    take_memory(_BYTES_SIZE + size)
+    return data[position : position + size]
 
 
 def read_string(data: bytes, position: i64, end: i64) -> tuple[str, i64]:
@@ -176,28 +265,28 @@ def read_bytes(data: bytes, position: i64, end: i64) -> tuple[bytes, i64]:
     size, position = read_size(data, position, end)
     if size < 0:
         refuse_null("bytes")
-    return data[position : position + size], position + size
+    return _copy(data, position, size), position + size
 
 
 def read_nullable_bytes(data: bytes, position: i64, end: i64) -> tuple[bytes | None, i64]:
     size, position = read_size(data, position, end)
     if size < 0:
         return None, position
-    return data[position : position + size], position + size
+    return _copy(data, position, size), position + size
 
 
 def read_compact_bytes(data: bytes, position: i64, end: i64) -> tuple[bytes, i64]:
     size, position = read_compact_size(data, position, end)
     if size < 0:
         refuse_null("bytes")
-    return data[position : position + size], position + size
+    return _copy(data, position, size), position + size
 
 
 def read_compact_nullable_bytes(data: bytes, position: i64, end: i64) -> tuple[bytes | None, i64]:
     size, position = read_compact_size(data, position, end)
     if size < 0:
         return None, position
-    return data[position : position + size], position + size
+    return _copy(data, position, size), position + size
 
 
 def read_nullable_records(data: bytes, position: i64, end: i64) -> tuple[RecordsSpan | None, i64]:
@@ -216,8 +305,13 @@ def read_compact_nullable_records(
     return RecordsSpan(data, position, position + size), position + size
 
 
-def read_count(data: bytes, position: i64, end: i64, element_size_min: i64) -> tuple[i64, i64]:
-    """How many elements follow, held against the bytes that remain; -1 for null."""
+def read_count(
+    data: bytes, position: i64, end: i64, element_size_min: i64, memory: i64
+) -> tuple[i64, i64]:
+    """How many elements follow, held against the bytes that remain; -1 for null.
+
+    `memory` is what each takes apart from its strings and arrays.
+    """
     if end - position < 4:
         refuse_short("count", position, end)
     count: i64 = read_i32_be(data, position)
@@ -226,17 +320,21 @@ def read_count(data: bytes, position: i64, end: i64, element_size_min: i64) -> t
         return -1, position
     if count * element_size_min > end - position or count > ELEMENTS_MAX:
         refuse_count(count, position, end)
+    if count > 0:
+        _take_list(count, memory)
     return count, position
 
 
 def read_compact_count(
-    data: bytes, position: i64, end: i64, element_size_min: i64
+    data: bytes, position: i64, end: i64, element_size_min: i64, memory: i64
 ) -> tuple[i64, i64]:
-    """How many elements follow, held against the bytes that remain; -1 for null."""
+    """As `read_count`, where the count is a varint."""
     count, position = read_uvarint(data, position, end)
     count -= 1
     if count * element_size_min > end - position or count > ELEMENTS_MAX:
         refuse_count(count, position, end)
+    if count > 0:
+        _take_list(count, memory)
     return count, position
 
 
@@ -259,6 +357,7 @@ def read_int32_items(data: bytes, position: i64, count: i64) -> tuple[list[Any],
         if 0 <= number < _SMALL_NUMBERS_END:
             items.append(_SMALL_NUMBERS[number])
         else:
+            take_memory(_NUMBER_SIZE)
             items.append(number)
         position += 4
     return items, position

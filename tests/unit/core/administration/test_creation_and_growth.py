@@ -101,11 +101,13 @@ def test_the_order_of_reasons():
 
 @behaviour("C10")
 def test_a_policy_has_the_last_word():
-    def nothing_big(planned: TopicPlan) -> str | None:
-        return "too many partitions" if len(planned.assigned) > 3 else None
+    refusal = Refused(E.POLICY_VIOLATION, "too many partitions")
 
-    refused = plan_creation(TopicWish("t", 4), AROUND, random.Random(1), nothing_big)
-    assert refused == Refused(E.POLICY_VIOLATION, "too many partitions")
+    def nothing_big(planned: TopicPlan) -> Refused | None:
+        return refusal if len(planned.assigned) > 3 else None
+
+    assert plan_creation(TopicWish("t", 4), AROUND, random.Random(1), nothing_big) == refusal
+    assert plan_creation(TopicWish("a b", 4), AROUND, random.Random(1), nothing_big) != refusal
     assert isinstance(plan_creation(TopicWish("t", 3), AROUND, random.Random(1), nothing_big),
                       TopicPlan)  # fmt: skip
 

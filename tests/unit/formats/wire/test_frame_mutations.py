@@ -1,6 +1,7 @@
 """Any byte of a frame may be any other: a value that encodes again, or DecodeError, and no more.
 
-Memory is bounded by eight times the frame, for real frames and for what counts claim to follow.
+Memory is bounded by eight times the frame, a few MiB being free: for real frames, for what counts
+claim to follow, and for the elements that take the most memory for their bytes.
 """
 
 import json
@@ -11,6 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.formats.codec import decoding
+from barnabas.formats.codec.decoding import ELEMENTS_MAX, MEMORY_FLOOR, MEMORY_PER_BYTE
+from barnabas.formats.codec.schema import Array, Kind, Scalar, Struct
 from barnabas.formats.wire import catalog
 from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.formats.wire.headers import decode_request_header, decode_response_header
@@ -176,6 +180,117 @@ def test_decoded_messages_of_large_clusters_take_less_than_eight_times_their_byt
     assert len(encoded) > SMALL_CHANGE
     assert decode(key, version, side, encoded) == value
     assert peak_of_decoding(key, version, side, encoded) < bound(encoded)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [message for message in DENSE if message[0] not in (ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH)],
+    ids=lambda message: f"{message[0].name}-v{message[1]}",
+)
+def test_a_legal_message_may_have_any_size(message: tuple[ApiKey, int, str]) -> None:
+    """Beyond what is free as well: nothing is counted that such messages do not take."""
+    key, version, side = message
+    ((array, topics),) = DENSE[message].items()
+    if len(topics) > 1:
+        plain = {array: topics * 12}
+    else:
+        rows = next(name for name, value in topics[0].items() if isinstance(value, list))
+        plain = {array: [{**topics[0], rows: topics[0][rows] * 12}]}
+    encoded = encode(key, version, side, build(key, message_of(key, side), plain))
+    assert len(encoded) * MEMORY_PER_BYTE > 1.5 * MEMORY_FLOOR
+    decode(key, version, side, encoded)
+
+
+BIG = {Kind.INT8: -100, Kind.INT16: 30_000, Kind.INT32: 2_000_000_000, Kind.INT64: 2**62}
+
+
+def filled(struct: Struct, version: int, field_count: int, *, is_costly: bool) -> Plain:
+    """A message or element whose arrays have so many elements, and those one each.
+
+    The cheapest on the wire, or those whose values are objects of their own.
+    """
+    plain: Plain = {}
+    for field in struct.fields:
+        if not field.is_in(version):
+            continue
+        kind = field.type
+        if isinstance(kind, Array):
+            one = item_of(kind.element, version, is_costly)
+            plain[field.name] = [one] * field_count
+        elif isinstance(kind, Scalar) and is_costly:
+            plain[field.name] = scalar_of(kind, is_costly)
+    return plain
+
+
+def item_of(element: Scalar | Struct, version: int, is_costly: bool) -> object:
+    if isinstance(element, Struct):
+        return filled(element, version, 1, is_costly=is_costly)
+    return scalar_of(element, is_costly)
+
+
+def scalar_of(kind: Scalar, is_costly: bool) -> object:
+    match kind.kind:
+        case Kind.BOOL:
+            return False
+        case Kind.STRING:
+            return "a\U0001f600" if is_costly else ""
+        case Kind.UUID:
+            return bytes(range(16))
+        case Kind.BYTES | Kind.RECORDS:
+            return b"ab" if is_costly else b""
+        case number:
+            return BIG[number] if is_costly else 0
+
+
+def frames_of(key: int, version: int, side: str, size: int) -> list[bytes]:
+    """Messages of at least so many bytes, as far as they have arrays at all."""
+    struct = message_of(key, side)
+    frames: list[bytes] = []
+    for is_costly in (False, True):
+        lengths: list[int] = []
+        for count in (1, 2):
+            plain = filled(struct, version, count, is_costly=is_costly)
+            lengths.append(len(encode(key, version, side, build(key, struct, plain))))
+        step = lengths[1] - lengths[0]
+        if step <= 0:
+            continue
+        count = min(1 + size // step, ELEMENTS_MAX)
+        plain = filled(struct, version, count, is_costly=is_costly)
+        frames.append(encode(key, version, side, build(key, struct, plain)))
+    return frames
+
+
+@pytest.mark.parametrize("pair", api_versions(), ids=name_version)
+def test_no_elements_take_more_memory_than_is_counted(pair: tuple[int, int]) -> None:
+    for side in SIDES:
+        decode_or_refuse(*pair, side, b"")  # the import of the codec is not what is measured
+        for frame in frames_of(*pair, side, 8_000):
+            peak = peak_of_decoding(*pair, side, frame)
+            assert peak < MEMORY_FLOOR - decoding._MEMORY.left + SMALL_CHANGE
+
+
+@pytest.mark.parametrize(
+    ("key", "size"),
+    [
+        (ApiKey.METADATA, 1_000_000),
+        (ApiKey.METADATA, 10_000_000),
+        (ApiKey.FETCH, 1_000_000),
+        (ApiKey.LEADER_AND_ISR, 1_000_000),
+        (ApiKey.CREATE_TOPICS, 1_000_000),
+    ],
+)
+def test_large_frames_take_eight_times_their_size_at_most(key: ApiKey, size: int) -> None:
+    version = catalog.APIS[key].max_version
+    for frame in frames_of(key, version, "request", size):
+        most = max(MEMORY_PER_BYTE * len(frame), MEMORY_FLOOR)
+        assert peak_of_decoding(key, version, "request", frame) < most + SMALL_CHANGE
+
+
+def test_what_would_take_too_much_is_refused() -> None:
+    names = [{"name": "ab"}] * 100_000
+    frame = encode(3, 1, "request", build(3, message_of(3, "request"), {"topics": names}))
+    with pytest.raises(DecodeError, match="too many times its size in memory"):
+        decode(3, 1, "request", frame)
 
 
 @pytest.mark.parametrize("pair", api_versions(), ids=name_version)

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from barnabas import compiled
 
@@ -15,7 +15,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("long", parent=settings.get_profile("fast"), max_examples=2000)
-settings.register_profile("steady", parent=settings.get_profile("fast"), derandomize=True)
+# What fails under a mutant is wanted as it is, not as small as it can be made.
+settings.register_profile(
+    "unshrunk",
+    parent=settings.get_profile("fast"),
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+)
 settings.load_profile(os.environ.get("BARNABAS_HYPOTHESIS", "fast"))
 
 

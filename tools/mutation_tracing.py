@@ -6,11 +6,13 @@ import importlib.machinery
 import importlib.util
 import os
 import pickle
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
@@ -31,11 +33,28 @@ class Coverage(NamedTuple):
     seconds: dict[str, float]
     modules: list[str]
 
-    def tests_of(self, path: str, line: int) -> tuple[str, ...]:
-        """The tests that run a line, quickest first; for what runs at import, those of its file."""
-        tests = self.lines.get((path, line)) or self.files.get(path, [])
-        ordered = sorted(tests, key=lambda test: (self.seconds[test], test))
-        return tuple(ordered[:TRACED_TESTS_MAX])
+    def tests_of(self, path: str, line: int, module: str) -> tuple[str, ...]:
+        """The tests that run a line, quickest first.
+
+        What runs at import is judged by the tests of the files that name its module, then by those
+        that run anything else of it.
+        """
+        tests = self.lines.get((path, line))
+        if tests is None:
+            naming = [test for test in self.seconds if module in _text_of(test.partition("::")[0])]
+            others = self._by_speed(self.files.get(path, []))
+            tests = list(dict.fromkeys((*self._by_speed(naming), *others)))
+        else:
+            tests = self._by_speed(tests)
+        return tuple(tests[:TRACED_TESTS_MAX])
+
+    def _by_speed(self, tests: Iterable[str]) -> list[str]:
+        return sorted(tests, key=lambda test: (self.seconds[test], test))
+
+
+@cache
+def _text_of(file: str) -> str:
+    return Path(file).read_text(encoding="utf-8")
 
 
 class Tracer:
@@ -92,6 +111,28 @@ def traced_run(arguments: Sequence[str], folder: Path) -> Coverage:
         if status != 0:
             raise SystemExit("the tests fail before anything was changed")
         return Coverage(*pickle.loads(noted.read_bytes()))  # noqa: S301 - written above
+
+
+class TimeLimit:
+    """A pytest plugin that ends the process when a test works much longer than it did unchanged.
+
+    Only processor time counts, so that a busy or stopped machine makes no verdict.
+    """
+
+    SLACK_SECONDS = 5
+    SLACK_FACTOR = 5
+
+    def __init__(self, seconds: Mapping[str, float]) -> None:
+        self._seconds = seconds
+        signal.setitimer(signal.ITIMER_PROF, 60)
+        # A test that waits for what never comes works not at all.
+        signal.alarm(1_800)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Any:
+        limit = self.SLACK_SECONDS + self.SLACK_FACTOR * self._seconds.get(item.nodeid, 0)
+        signal.setitimer(signal.ITIMER_PROF, limit)
+        return (yield)
 
 
 class RefusedImport:

@@ -30,9 +30,12 @@ class BrokerProcess:
         self,
         directory: Path,
         settings: Mapping[str, str] | None = None,
+        open_files_max: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory
+        self._open_files_max = open_files_max
+        """What the system allows the process; None: what it allows this one."""
         self._environment = environment or {}
         self.port = free_port()
         self.log_path = directory / "broker.out"
@@ -65,8 +68,12 @@ class BrokerProcess:
         """Start and wait for the line that says it is ready."""
         assert self.process is None
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KAFKA_")}
+        command = [sys.executable, "-m", "barnabas", "broker", str(self.properties_path)]
+        if self._open_files_max is not None:
+            limited = f'ulimit -n {self._open_files_max} && exec "$@"'
+            command = ["sh", "-c", limited, "sh", *command]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "barnabas", "broker", str(self.properties_path)],
+            command,
             stdout=subprocess.PIPE,
             stderr=self.log_path.open("ab"),
             env={**environment, **self._environment},

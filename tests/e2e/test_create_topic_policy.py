@@ -34,7 +34,7 @@ def test_a_policy_of_a_package_refuses_topics(tmp_path: Path) -> None:
     site = tmp_path / "site"
     _install(site)
     settings = {"barnabas.create.topic.policy": "teams"}
-    process = BrokerProcess(tmp_path / "broker", settings, {"PYTHONPATH": str(site)})
+    process = BrokerProcess(tmp_path / "broker", settings, environment={"PYTHONPATH": str(site)})
     with process, Connection(process.port) as connection:
         asked = raw_requests.create_topics(4, ["mine", "bug", "team.a"])
         assert raw_answers.created_topics(asked, connection.ask(asked)) == {

@@ -57,7 +57,7 @@ def tell(disk: Disk, pump: Callable[[], object], root: str) -> list[object]:
     look()
     world.log(SECOND).truncate_fully_and_start_at(500, world.wall_ms)
     produce(world.log(SECOND), b"z", leader_epoch=9)
-    world.manager.retire([FIRST], world.now_ms)
+    world.retire(FIRST)
     produce(world.log(FIRST), b"again", leader_epoch=9)
     world.advance(100_000)
     look()
@@ -94,10 +94,11 @@ def test_files_and_memory_agree(tmp_path: Path) -> None:
         # Jobs come back in the order they were handed over, as they do in memory.
         real.finish_jobs()
         real.stop()
-        for job in sorted(done, key=handed_over.index):
-            job.done(job)
+        finished = sorted(done, key=handed_over.index)
         done.clear()
         handed_over.clear()
+        for job in finished:
+            job.done(job)
 
     handed_over: list[DiskJob] = []
     memory = MemoryDisk()

@@ -10,6 +10,7 @@ import pytest
 
 from barnabas.broker.leader_fetcher import FollowerMoved, LogTruncated, ReplicationFailed
 from barnabas.core.replication.follower_states import FollowerState
+from barnabas.formats.logdir.checkpoints import decode_offset_checkpoint
 from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.formats.wire.generated.fetch import PartitionData
 from barnabas.formats.wire.generated.produce import PartitionProduceResponse
@@ -184,6 +185,35 @@ def test_recording_t_a_tail_that_nobody_else_has_is_cut_by_a_diverging_epoch(
     assert world.epochs(1) == world.epochs(2)
     assert world.segment_bytes(1) == world.segment_bytes(2)
     assert values_of(world.consume(2)) == [b"0", b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_a_cut_waits_for_a_slow_disk_and_nobody_else_does(world: TwoBrokers) -> None:
+    """A flush is under way, and a checkpoint promises the records that are to be cut."""
+    assert world.produce(1, b"0", b"1").error_code == ErrorCode.NONE
+    world.network.cut("broker1", "broker2")
+    assert world.produce(1, b"x", b"y", acks=1).error_code == ErrorCode.NONE
+    world.one.broker.logs.manager.flush(world.log(1))
+    world.run(120_000)
+    assert world.log(1).recovery_point == 4
+    world.decide(plan(2, 1, (2,)), live=(2,))
+    assert world.produce(2, b"2").base_offset == 2
+    world.network.mend("broker1", "broker2")
+    disk = world.one.disk
+    disk.is_slow = True
+    assert world.produce(1, b"z", acks=1).error_code == ErrorCode.NONE
+    world.one.broker.logs.manager.flush(world.log(1))
+    world.decide(plan(2, 1, (2,), (1, 2)))
+    world.run(5_000)
+    follower = world.one.broker.fetchers.follower(T0)
+    assert follower is not None
+    assert follower.state is FollowerState.TRUNCATING
+    assert world.log(1).log_end_offset == 5
+    assert values_of(world.consume(1)) == [b"0", b"1"]
+    disk.is_slow = False
+    world.run_until(world.is_caught_up)
+    assert world.segment_bytes(1) == world.segment_bytes(2)
+    path = f"{LOG_DIR}/recovery-point-offset-checkpoint"
+    assert decode_offset_checkpoint(disk.read_file(path)) == {T0: 2}
 
 
 @behaviour("F14", "F19")

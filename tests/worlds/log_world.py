@@ -15,6 +15,7 @@ from barnabas.storage.log_events import DirectoryLost
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.recovery import SegmentRecovered
+from barnabas.storage.retirement import Refused
 from tests.worlds.memory_disk import MemoryDisk
 
 CLUSTER_ID = "a-cluster-of-tests-0000"
@@ -55,7 +56,7 @@ class LogWorld:
         self.manager: LogManager = self._new_manager()
 
     def _new_manager(self) -> LogManager:
-        return LogManager(self.disk, self.broker, lambda topic: self.topic, self, self.random, 100)
+        return LogManager(self.disk, self.broker, lambda topic: self.topic, self, self.random)
 
     @property
     def memory(self) -> MemoryDisk:
@@ -78,6 +79,15 @@ class LogWorld:
     def log(self, key: TopicPartition = PARTITION) -> PartitionLog:
         """The partition's log, made if need be."""
         return self.manager.get_or_create(key, TOPIC_ID, True, self.wall_ms)
+
+    def retire(self, *keys: TopicPartition, is_stray: bool = False) -> Refused:
+        """Have logs taken out of use; the errors of those that could not be."""
+        told: list[Refused] = []
+        self.manager.retire(keys, self.now_ms, told.append, is_stray=is_stray)
+        for _ in range(8):
+            if not told:
+                self.pump()
+        return told[0]
 
     def advance(self, by_ms: int) -> None:
         """Let time pass, deadline by deadline."""

@@ -13,8 +13,10 @@ from barnabas.model.errors import (
     DiskLost,
     FileMissing,
     LogDirectoryRefused,
+    TooManyOpenFiles,
 )
 from barnabas.storage.disk import Buffer, DiskJob, FileId, FileStatus
+from tests.worlds.page_cache import PageCache
 
 NAME_BYTES_MAX = 255
 """As on every file system that a log directory is likely to be on."""
@@ -78,7 +80,12 @@ class MemoryDisk:
         self,
         on_done: Callable[[DiskJob], None] | None = None,
         capacity_bytes: int | None = None,
+        open_files_max: int = 100,
     ) -> None:
+        self.open_files_max = open_files_max
+        self.retained_count = 0
+        self.files_limit: int | None = None
+        """As many files can be open and no more, as the kernel has it for a process."""
         self._root = Directory()
         self._files: dict[FileId, OpenFile] = {}
         self._next_file = 1
@@ -92,6 +99,12 @@ class MemoryDisk:
         self.jobs: list[DiskJob] = []
         """Handed over and not yet run; `run_jobs` delivers them."""
         self._worked: set[int] = set()
+        self.memory = PageCache()
+        self.waited_for: list[str] = []
+        """Files of which cold pages were read by somebody who is no job."""
+        self.is_slow = False
+        """Jobs stay under way, as with a slow device: what waits for one would never go on."""
+        self._is_in_job = False
         self.operations = 0
         """Changes asked for so far; the number a fault is planned at."""
         self.trace: list[str] = []
@@ -111,6 +124,7 @@ class MemoryDisk:
     def cut_power(self, draw: random.Random | None = None) -> None:
         """Lose what was not synced; with `draw`, any part of it may have reached the disk."""
         self._files.clear()
+        self.retained_count = 0
         self._locks.clear()
         self.jobs.clear()
         self._worked.clear()
@@ -126,6 +140,7 @@ class MemoryDisk:
     def kill_process(self) -> None:
         """Lose what the process held; the page cache stays."""
         self._files.clear()
+        self.retained_count = 0
         self._locks.clear()
         self.jobs.clear()
         self._worked.clear()
@@ -226,18 +241,26 @@ class MemoryDisk:
             node.modified_ms = self.now_ms
             self._rename_in(NameChange(parent, name, node))
             self._end_in(fault, path)
+        if self.files_limit is not None and len(self._files) >= self.files_limit:
+            raise TooManyOpenFiles(path, "planned: too many open files")
         file = FileId(self._next_file)
         self._next_file += 1
         self._files[file] = OpenFile(path, node)
         return file
 
     def close(self, file: FileId) -> None:
-        self.release(file)
+        self._let_go(file)
 
     def retain(self, file: FileId) -> None:
         self._files[file].holders += 1
+        self.retained_count += 1
 
     def release(self, file: FileId) -> None:
+        if file in self._files:
+            self.retained_count -= 1
+        self._let_go(file)
+
+    def _let_go(self, file: FileId) -> None:
         opened = self._files.get(file)
         if opened is None:
             return
@@ -279,14 +302,25 @@ class MemoryDisk:
         if position > len(node.data):
             node.data.extend(bytes(position - len(node.data)))
         node.data[position : position + len(data)] = data
+        self.memory.take(node.data, position, len(data))
         node.modified_ms = self.now_ms
         self._end_in(fault, opened.path)
         if len(data) < whole:
             raise DiskFull(opened.path, "no space left on device")
 
+    def read_cached(self, file: FileId, position: int, size_bytes: int) -> bytes | None:
+        data = self._opened(file).node.data
+        if not self.memory.holds(data, position, size_bytes):
+            return None
+        return self.read(file, position, size_bytes)
+
     def read(self, file: FileId, position: int, size_bytes: int) -> bytes:
         opened = self._opened(file)
         self._check_alive(opened.path)
+        content = opened.node.data
+        if not (self._is_in_job or self.memory.holds(content, position, size_bytes)):
+            self.waited_for.append(opened.path)
+        self.memory.take(content, position, size_bytes)
         data = bytes(memoryview(opened.node.data)[position : position + size_bytes])
         self.reads += 1
         self.bytes_read += len(data)
@@ -308,7 +342,12 @@ class MemoryDisk:
         opened.node.modified_ms = self.now_ms
         self._end_in(fault, opened.path)
 
+    def _check_may_wait(self, what: str) -> None:
+        """Nobody may wait for a slow device but a job."""
+        assert self._is_in_job or not self.is_slow, f"the loop waits: {what}"
+
     def sync(self, file: FileId) -> None:
+        self._check_may_wait("sync")
         opened = self._opened(file)
         fault = self._change("sync", opened.path)
         if fault is None:
@@ -412,6 +451,7 @@ class MemoryDisk:
         self._end_in(fault, path)
 
     def sync_directory(self, path: str) -> None:
+        self._check_may_wait(f"sync {path}")
         self._check_alive(path)
         directory = self._walk(path)
         if directory is None:
@@ -457,19 +497,25 @@ class MemoryDisk:
 
     def finish_jobs(self) -> None:
         """Do all the work; what was done is still to be delivered."""
+        self._check_may_wait("finish_jobs")
         for job in self.jobs:
             if id(job) not in self._worked:
                 self._worked.add(id(job))
                 self._do(job)
 
     def _do(self, job: DiskJob) -> None:
+        self._is_in_job = True
         try:
             job.result = job.work()
         except Exception as error:
             job.error = error
+        finally:
+            self._is_in_job = False
 
     def run_jobs(self) -> int:
         """Do the work handed over so far and deliver it; how many jobs there were."""
+        if self.is_slow:
+            return 0
         self.finish_jobs()
         jobs = self.jobs
         self.jobs = []

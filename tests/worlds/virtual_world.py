@@ -131,7 +131,8 @@ class BrokerHost(Host):
         self.transport.on_link_closed = self._on_link_closed
         self._store = world.ensemble.connect(self._on_store)
         self.disk.now_ms = world.clock.epoch_ms()
-        self.disk.make_directory(LOG_DIR)
+        for directory in self._settings["log.dirs"].split(","):
+            self.disk.make_directory(directory)
         self.broker = Broker(
             BrokerConfig.resolve(self._settings),
             self.disk,

@@ -7,6 +7,7 @@ import random
 from barnabas.broker.administration import Administration
 from barnabas.broker.broker_logs import BrokerLogs
 from barnabas.broker.client_metadata import ClientMetadata
+from barnabas.broker.cold_reads import ColdReads
 from barnabas.broker.connections import Connection, Request
 from barnabas.broker.control_requests import ControlRequests
 from barnabas.broker.controller import ControllerRole
@@ -74,6 +75,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, random_source
         )
+        self.cold_reads = ColdReads(self)
         self.fetchers = ReplicaFetchers(self)
         self.control_requests = ControlRequests(self)
         self.administration = Administration(self, create_topic_policy)

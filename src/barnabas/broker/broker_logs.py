@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from barnabas.model.errors import DiskError
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.storage.log_events import DirectoryLost
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.recovery import SegmentRecovered
+from barnabas.storage.retirement import Refused
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-
-OPEN_FILES_MAX: Final = 4096
-"""Files that logs may hold open beside the active segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class LogDirectoryLost:
 
 
 Opened = Callable[[int], None]
-Refused = Callable[[Exception], None]
+OpeningRefused = Callable[[Exception], None]
 
 
 class BrokerLogs:
@@ -52,13 +49,12 @@ class BrokerLogs:
             broker.topic_configs.config,
             self,
             broker.random,
-            OPEN_FILES_MAX,
         )
         self._on_opened: Opened | None = None
-        self._on_refused: Refused | None = None
+        self._on_refused: OpeningRefused | None = None
         self._on_last_lost: Opened | None = None
 
-    def open(self, on_opened: Opened, on_refused: Refused, now_ms: int) -> None:
+    def open(self, on_opened: Opened, on_refused: OpeningRefused, now_ms: int) -> None:
         """Load every log in the directories, which `manager.directories.inspect` has looked at."""
         self._on_opened, self._on_refused = on_opened, on_refused
         broker = self._broker
@@ -103,10 +99,17 @@ class BrokerLogs:
         self.manager.when_topic_ids_are_durable(logs, go_on)
 
     def retire(
-        self, topic_partitions: list[TopicPartition], now_ms: int
-    ) -> dict[TopicPartition, DiskError]:
-        """Take deleted replicas' logs out of use; the errors of those that stay (S7)."""
-        return self.manager.retire(topic_partitions, now_ms)
+        self, topic_partitions: list[TopicPartition], now_ms: int, then: Callable[[Refused], None]
+    ) -> None:
+        """Take deleted replicas' logs out of use; `then` gets the errors of what stays (S7)."""
+        self.manager.retire(topic_partitions, now_ms, then)
+
+    def prepare_cut(self, log: PartitionLog, offset: int, then: Opened) -> bool:
+        """Whether the log can be cut there at once; else `then(now_ms)` is called when it can."""
+        if self.manager.is_ready_to_cut(log, offset):
+            return True
+        self.manager.prepare_cut(log, offset, lambda: then(self._broker.now_ms))
+        return False
 
     # -- what the manager tells --------------------------------------------------------------
 

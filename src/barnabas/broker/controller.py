@@ -147,7 +147,7 @@ class Controllership:
         self._channels.close_all()
 
     def _take_next(self, now_ms: int) -> None:
-        while self._queue and self.controller.is_idle and self._role.is_current(self):
+        while self._queue and self.controller.is_idle:
             event = self._queue.popleft()
             self._queued.discard(event)
             self._broker.events.publish(ControllerEventTaken(event), now_ms)
@@ -232,9 +232,6 @@ class ControllerRole:
     def is_active(self) -> bool:
         """Whether this broker is the controller, as far as it knows."""
         return self._controllership is not None
-
-    def is_current(self, controllership: Controllership) -> bool:
-        return self._controllership is controllership
 
     def is_queued_for_deletion(self, topic: str) -> bool:
         """Whether this broker, as the controller, is deleting a topic."""

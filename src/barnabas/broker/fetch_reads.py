@@ -45,6 +45,7 @@ class PartitionReader:
     __slots__ = (
         "_broker",
         "is_from_follower",
+        "is_hasty",
         "is_leader_needed",
         "is_read_committed",
         "replica_id",
@@ -54,6 +55,8 @@ class PartitionReader:
         self, broker: Broker, replica_id: int, *, is_leader_needed: bool, isolation_level: int
     ) -> None:
         self._broker = broker
+        self.is_hasty: bool = True
+        """Whether to leave cold records to a job (`ColdRead`)."""
         self.is_from_follower: bool = replica_id >= 0
         self.replica_id = BrokerId(replica_id) if self.is_from_follower else NO_BROKER
         self.is_leader_needed: bool = is_leader_needed or self.is_from_follower
@@ -161,7 +164,7 @@ class PartitionReader:
         else:
             upper_offset = high_watermark
         max_bytes = asked.max_bytes if asked.max_bytes < limit_bytes else limit_bytes
-        records = log.read(offset, max_bytes, upper_offset, must_return_one)
+        records = log.read(offset, max_bytes, upper_offset, must_return_one, self.is_hasty)
         if records is None:
             return failed(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
         aborted: list[AbortedTransaction] | None = None

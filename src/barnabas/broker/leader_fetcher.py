@@ -363,7 +363,20 @@ class LeaderFetcher:
             follower.note_delayed(self._backoff_end(now_ms))
 
     def _truncate(self, followed: Followed, log: PartitionLog, offset: int, now_ms: int) -> None:
-        """Cut the log and fetch on from there; a disk that refuses ends it."""
+        """Cut the log and fetch on from there, when the disk need not be waited for."""
+
+        def cut_later(later_ms: int) -> None:
+            known = self._followed.get(followed.partition.topic_partition)
+            if known is followed and followed.follower.state is FollowerState.TRUNCATING:
+                self._cut(followed, log, offset, later_ms)
+                self._tell(followed, later_ms)
+                self.pump(later_ms)
+
+        if self._broker.logs.prepare_cut(log, offset, cut_later):
+            self._cut(followed, log, offset, now_ms)
+
+    def _cut(self, followed: Followed, log: PartitionLog, offset: int, now_ms: int) -> None:
+        """A disk that refuses ends it."""
         end_offset, high_watermark = log.log_end_offset, log.high_watermark
         try:
             log.truncate_to(offset, self._broker.wall_clock.epoch_ms())

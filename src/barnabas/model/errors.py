@@ -7,6 +7,7 @@ BarnabasError
 |- DiskError             the disk refused an operation
 |  |- DiskFull           no space, or a quota
 |  |- FileMissing        the path does not exist
+|  |- TooManyOpenFiles   no more files can be opened before another one is closed
 |  `- DiskLost           any other refusal: the log directory cannot be trusted any more
 |- LogDirectoryRefused   a directory that is not ours to use: what was found, what was expected
 |- MetadataFileRefused   a metadata file that is not ours to use, damaged, or in use elsewhere
@@ -49,6 +50,10 @@ class DiskFull(DiskError):
 
 class FileMissing(DiskError):
     """The path does not exist."""
+
+
+class TooManyOpenFiles(DiskError):
+    """No more files can be opened before another one is closed."""
 
 
 class DiskLost(DiskError):

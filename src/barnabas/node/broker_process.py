@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 
 from barnabas.broker.broker import Broker
-from barnabas.broker.broker_logs import OPEN_FILES_MAX
 from barnabas.broker.event_stream import (
     BrokerFailed,
     BrokerStarted,
@@ -56,7 +55,9 @@ from barnabas.storage.disk import DiskJob
 KEPT_BYTES = 31 * 1024 * 1024
 """Just below the largest block for which glibc learns to keep what was freed."""
 OTHER_FILES = 64
-"""Libraries, the metadata file, the sockets listened on, links to peers."""
+"""Libraries, the metadata file, the sockets listened on, links to peers, logs being loaded."""
+FILES_ENOUGH = 1 << 20
+"""What is taken for a limit where the system has none."""
 
 
 class BrokerProcess:
@@ -74,14 +75,15 @@ class BrokerProcess:
         bound = listeners.listen(config.listeners, config.socket_listen_backlog_size)
         self.config = with_real_addresses(config, [listener for listener, _ in bound])
         self._loop = NodeLoop()
-        self._disk = RealDisk(self._on_disk_done)
+        log_files_max, connections_max = share_files()
+        self._disk = RealDisk(self._on_disk_done, log_files_max)
         self._store = self._open_store()
         self._transport = SocketTransport(
             self._loop.poller,
             self._loop.timers,
             self._loop.post,
             frame_bytes_max=config.socket_request_max_bytes,
-            connections_max=min(config.max_connections, file_room()),
+            connections_max=min(config.max_connections, connections_max),
             connections_per_host_max=config.max_connections_per_ip,
             connections_by_host_max=config.max_connections_per_ip_overrides,
             idle_ms_max=config.connections_max_idle_ms,
@@ -231,15 +233,16 @@ def raise_file_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def file_room() -> int:
-    """How many connections leave the logs the files they need.
+def share_files() -> tuple[int, int]:
+    """How many files the logs may open, and how many connections there may be.
 
-    A log that cannot open a file takes its directory offline: clients must not bring that about.
+    Half of what is left each: neither of them may bring it about that the other has none.
     """
     files_max, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files_max == resource.RLIM_INFINITY:
-        return sys.maxsize
-    return max(files_max - OPEN_FILES_MAX - OTHER_FILES, files_max // 2)
+        files_max = FILES_ENOUGH
+    room = max(files_max - OTHER_FILES, files_max // 2)
+    return room // 2, room - room // 2
 
 
 def with_real_addresses(config: BrokerConfig, bound: Sequence[Listener]) -> BrokerConfig:

@@ -7,10 +7,19 @@ import shutil
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import count
 from queue import SimpleQueue
+from typing import TypeVar
 
-from barnabas.model.errors import DiskError, DiskFull, DiskLost, FileMissing, LogDirectoryRefused
+from barnabas.model.errors import (
+    DiskError,
+    DiskFull,
+    DiskLost,
+    FileMissing,
+    LogDirectoryRefused,
+    TooManyOpenFiles,
+)
 from barnabas.model.invariant import invariant
 from barnabas.storage.disk import Buffer, DiskJob, FileId, FileStatus
 
@@ -18,14 +27,24 @@ IOV_MAX = 1024
 JOIN_BYTES_MAX = 65536
 """Up to this size one copy and a plain write cost less than a gathered write of many parts."""
 WORKERS_MAX = 3
+OPEN_FILES_MAX = 256
+"""What is safe where nobody has asked how many there may be."""
+SPARES = 6
+"""Descriptors for what opens a file only to close it again; removing a tree needs a few."""
+RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
+"""Read what is in the page cache and nothing else; 0 where the system has no such thing."""
 FILE_MODE = 0o644
 DIRECTORY_MODE = 0o755
 
 HELD_BY_THIS_PROCESS: set[str] = set()
 """Locked paths, whichever `RealDisk` has them: a record lock keeps out other processes alone."""
 
+T = TypeVar("T")
+
 _FLOCK = struct.Struct("hhqqi")
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 
 def to_disk_error(path: str, error: OSError) -> DiskError:
@@ -35,6 +54,8 @@ def to_disk_error(path: str, error: OSError) -> DiskError:
         return DiskFull(path, reason)
     if error.errno == errno.ENOENT:
         return FileMissing(path, reason)
+    if error.errno in _NO_DESCRIPTOR:
+        return TooManyOpenFiles(path, reason)
     return DiskLost(path, reason)
 
 
@@ -50,6 +71,39 @@ class OpenFile:
         self.holders = 1
 
 
+class SpareDescriptors:
+    """Given back to the kernel when it has no other left, for as long as one operation takes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._descriptors: list[int] = []
+        self._refill()
+
+    def _refill(self) -> None:
+        # With none to be had, the next operation in need fails as any other would.
+        with suppress(OSError):
+            while len(self._descriptors) < SPARES:
+                self._descriptors.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+
+    def close(self) -> None:
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+
+    def attempt(self, operation: Callable[[], T]) -> T:
+        """Do it; once more with the spare descriptors if there are no others."""
+        try:
+            return operation()
+        except OSError as error:
+            if error.errno not in _NO_DESCRIPTOR:
+                raise
+        with self._lock:
+            self.close()
+            try:
+                return operation()
+            finally:
+                self._refill()
+
+
 class RealDisk:
     """Files of this machine.
 
@@ -57,8 +111,14 @@ class RealDisk:
     to the loop, whose `on_disk_done` calls `job.done`.
     """
 
-    def __init__(self, on_done: Callable[[DiskJob], None]) -> None:
+    def __init__(
+        self, on_done: Callable[[DiskJob], None], open_files_max: int = OPEN_FILES_MAX
+    ) -> None:
         self._on_done = on_done
+        self._open_files_max = open_files_max
+        self._retained_count: int = 0
+        self._can_tell_cached: bool = RWF_NOWAIT != 0
+        self._spares = SpareDescriptors()
         self._files: dict[FileId, OpenFile] = {}
         self._next_file = count(1)
         """Jobs open files too, on their own threads."""
@@ -69,6 +129,14 @@ class RealDisk:
         self._unfinished_count = 0
 
     # Open files
+
+    @property
+    def open_files_max(self) -> int:
+        return self._open_files_max
+
+    @property
+    def retained_count(self) -> int:
+        return self._retained_count
 
     def open(self, path: str, *, create: bool = False) -> FileId:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
@@ -82,12 +150,17 @@ class RealDisk:
         return file
 
     def close(self, file: FileId) -> None:
-        self.release(file)
+        self._let_go(file)
 
     def retain(self, file: FileId) -> None:
         self._files[file].holders += 1
+        self._retained_count += 1
 
     def release(self, file: FileId) -> None:
+        self._retained_count -= 1
+        self._let_go(file)
+
+    def _let_go(self, file: FileId) -> None:
         opened = self._files[file]
         opened.holders -= 1
         if opened.holders == 0:
@@ -169,6 +242,23 @@ class RealDisk:
             raise to_disk_error(opened.path, error) from error
         return b"".join(pieces)
 
+    def read_cached(self, file: FileId, position: int, size_bytes: int) -> bytes | None:
+        opened = self._files[file]
+        size_bytes = min(size_bytes, opened.end - position)
+        if not self._can_tell_cached or size_bytes <= 0:
+            return self.read(file, position, max(size_bytes, 0))
+        target = bytearray(size_bytes)
+        try:
+            found = os.preadv(opened.descriptor, [target], position, RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno not in _NOT_SUPPORTED:
+                raise to_disk_error(opened.path, error) from error
+            self._can_tell_cached = False
+            return self.read(file, position, size_bytes)
+        return bytes(target) if found == size_bytes else None
+
     def read_into(self, file: FileId, position: int, target: memoryview) -> int:
         opened = self._files[file]
         read_bytes = 0
@@ -201,8 +291,7 @@ class RealDisk:
 
     def read_file(self, path: str) -> bytes:
         try:
-            with open(path, "rb") as source:
-                return source.read()
+            return self._spares.attempt(lambda: _read_file(path))
         except OSError as error:
             raise to_disk_error(path, error) from error
 
@@ -213,16 +302,7 @@ class RealDisk:
     def replace_file(self, path: str, data: bytes, *, is_synced: bool) -> None:
         temporary = path + ".tmp"
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-            descriptor = os.open(temporary, flags, FILE_MODE)
-            try:
-                written = 0
-                while written < len(data):
-                    written += os.write(descriptor, memoryview(data)[written:])
-                if is_synced:
-                    os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            self._spares.attempt(lambda: _write_file(temporary, data, is_synced))
             os.replace(temporary, path)
         except OSError as error:
             raise to_disk_error(path, error) from error
@@ -239,8 +319,7 @@ class RealDisk:
 
     def list_directory(self, path: str) -> list[str]:
         try:
-            with os.scandir(path) as entries:
-                return sorted(_marked_name(entry) for entry in entries)
+            return self._spares.attempt(lambda: _list_directory(path))
         except OSError as error:
             raise to_disk_error(path, error) from error
 
@@ -264,17 +343,13 @@ class RealDisk:
 
     def remove_directory(self, path: str) -> None:
         try:
-            shutil.rmtree(path)
+            self._spares.attempt(lambda: shutil.rmtree(path))
         except OSError as error:
             raise to_disk_error(path, error) from error
 
     def sync_directory(self, path: str) -> None:
         try:
-            descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            self._spares.attempt(lambda: _sync_directory(path or "."))
         except OSError as error:
             raise to_disk_error(path, error) from error
 
@@ -363,6 +438,37 @@ class RealDisk:
         for worker in self._workers:
             worker.join()
         self._workers.clear()
+        self._spares.close()
+
+
+def _read_file(path: str) -> bytes:
+    with open(path, "rb") as source:
+        return source.read()
+
+
+def _write_file(path: str, data: bytes, is_synced: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+    try:
+        written = 0
+        while written < len(data):
+            written += os.write(descriptor, memoryview(data)[written:])
+        if is_synced:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _list_directory(path: str) -> list[str]:
+    with os.scandir(path) as entries:
+        return sorted(_marked_name(entry) for entry in entries)
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _marked_name(entry: os.DirEntry[str]) -> str:

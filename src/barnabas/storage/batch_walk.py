@@ -61,3 +61,14 @@ def is_intact(data: bytes, header: BatchHeader, at: int) -> bool:
     if header.magic >= CURRENT_MAGIC:
         return has_valid_crc(data, header, at)
     return zlib.crc32(memoryview(data)[at + MAGIC_AT : at + header.size_bytes]) == header.crc
+
+
+def why_not_next(data: bytes, header: BatchHeader, position: int, log_end_offset: int) -> str:
+    """Why a leader's batch cannot be appended to a log; empty when it can."""
+    if header.base_offset < log_end_offset:
+        return (
+            f"a batch at offset {header.base_offset}, behind the end of the log at {log_end_offset}"
+        )
+    if not is_intact(data, header, position):
+        return f"the batch at offset {header.base_offset} has a wrong checksum"
+    return ""

@@ -1,9 +1,11 @@
-"""The three checkpoints of each log directory: written when due, changed and not under way.
+"""The three checkpoints of each log directory, written off the loop, one job at a time for each.
 
-They are written off the loop, but for those that must be durable before something is cut.
+What changes the names in a log directory takes its turn among them: a checkpoint must not tell of
+a log that left while it was being written.
 """
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -19,7 +21,9 @@ from barnabas.storage.log_dirs import LogDirectory
 from barnabas.storage.partition_log import PartitionLog
 
 Offsets = dict[TopicPartition, int]
+LogsIn = Callable[[LogDirectory], Iterable[PartitionLog]]
 OnFailed = Callable[[LogDirectory, DiskError], None]
+Written = Callable[[DiskError | None], None]
 
 
 class _Key(NamedTuple):
@@ -49,59 +53,142 @@ CONTENTS: dict[str, Callable[[Iterable[PartitionLog]], Offsets]] = {
     LOG_START_OFFSET_FILE: log_start_offsets,
     HIGH_WATERMARK_FILE: high_watermarks,
 }
+CHECKPOINT_FILES = tuple(CONTENTS)
+
+
+class _Turn:
+    """Something to be done to a log directory: work of its own, then some checkpoints."""
+
+    __slots__ = ("job", "names", "then", "work")
+
+    def __init__(
+        self, names: Sequence[str], work: Callable[[], None] | None, then: Written | None
+    ) -> None:
+        self.names = names
+        self.work = work
+        self.then = then
+        self.job: DiskJob | None = None
+        """There once it is handed to the disk."""
 
 
 class Checkpoints:
     """Writes checkpoint files; `on_failed` learns when the disk refuses."""
 
-    __slots__ = ("_disk", "_on_failed", "_under_way", "_written")
+    __slots__ = ("_disk", "_logs_in", "_on_failed", "_turns", "_written")
 
-    def __init__(self, disk: Disk, on_failed: OnFailed) -> None:
+    def __init__(self, disk: Disk, logs_in: LogsIn, on_failed: OnFailed) -> None:
         self._disk = disk
+        self._logs_in = logs_in
         self._on_failed = on_failed
         self._written: dict[_Key, Offsets] = {}
-        self._under_way: dict[_Key, DiskJob] = {}
+        self._turns: dict[str, deque[_Turn]] = {}
+        """By directory, the one under way first; none is kept empty."""
 
-    def write_later(self, directory: LogDirectory, name: str, logs: Iterable[PartitionLog]) -> None:
-        """Hand a checkpoint to the disk unless it says that already or is being written."""
-        key = _Key(directory.path, name)
-        offsets = CONTENTS[name](logs)
-        if key in self._under_way or self._written.get(key) == offsets:
-            return
-        job = DiskJob(
-            f"checkpoint {directory.file(name)}",
-            partial(directory.write_checkpoint, name, offsets),
-            partial(self._note_written, key, directory, offsets),
-        )
-        self._under_way[key] = job
-        self._disk.run(job)
+    def write_later(self, directory: LogDirectory, name: str) -> None:
+        """Write a checkpoint when its turn comes, unless it says all that already."""
+        for turn in self._turns.get(directory.path, ()):
+            if turn.job is None and name in turn.names:
+                return
+        self.write_then(directory, (name,), None)
 
-    def _note_written(
-        self, key: _Key, directory: LogDirectory, offsets: Offsets, job: DiskJob
+    def write_then(
+        self,
+        directory: LogDirectory,
+        names: Sequence[str],
+        then: Written | None,
+        work: Callable[[], None] | None = None,
     ) -> None:
-        if self._under_way.get(key) is not job:
-            return
-        del self._under_way[key]
-        if isinstance(job.error, DiskError):
-            self._on_failed(directory, job.error)
-        elif job.error is not None:
-            raise job.error
+        """Do the work, then have the checkpoints tell what is so when their turn comes.
+
+        `then` learns how it ended: at once when there is nothing to be done.
+        """
+        turns = self._turns.setdefault(directory.path, deque())
+        turns.append(_Turn(names, work, then))
+        if len(turns) == 1:
+            self._begin_next(directory)
+
+    def _begin_next(self, directory: LogDirectory) -> None:
+        """Hand the next turn to the disk; those with nothing to do, or too late, end here."""
+        ended: list[_Turn] = []
+        turns = self._turns[directory.path]
+        while turns and turns[0].job is None:
+            turn = turns[0]
+            offsets = self._changed(directory, turn.names) if directory.is_online else {}
+            if offsets or (turn.work is not None and directory.is_online):
+                turn.job = DiskJob(
+                    f"checkpoints of {directory.path}",
+                    partial(_carry_out, directory, turn.work, offsets),
+                    partial(self._note_done, directory, turn, offsets),
+                )
+                self._disk.run(turn.job)
+            else:
+                ended.append(turns.popleft())
+        if not turns:
+            del self._turns[directory.path]
+        for turn in ended:
+            if turn.then is not None:
+                turn.then(directory.error)
+
+    def _changed(self, directory: LogDirectory, names: Sequence[str]) -> dict[str, Offsets]:
+        """What the files are to hold, of those that do not hold it yet."""
+        logs = list(self._logs_in(directory))
+        offsets = {name: CONTENTS[name](logs) for name in names}
+        return {
+            name: told
+            for name, told in offsets.items()
+            if self._written.get(_Key(directory.path, name)) != told
+        }
+
+    def _note_done(
+        self, directory: LogDirectory, turn: _Turn, offsets: dict[str, Offsets], job: DiskJob
+    ) -> None:
+        turns = self._turns.get(directory.path)
+        if not turns or turns[0] is not turn:
+            return  # It was taken over before it was delivered.
+        turns.popleft()
+        error = job.error
+        if error is None:
+            for name, told in offsets.items():
+                self._written[_Key(directory.path, name)] = told
+        elif isinstance(error, DiskError):
+            self._on_failed(directory, error)
         else:
-            self._written[key] = offsets
+            raise error
+        self._begin_next(directory)
+        if turn.then is not None:
+            turn.then(error)
+
+    def is_busy(self, directory: LogDirectory) -> bool:
+        """Whether a turn of the directory is under way."""
+        return directory.path in self._turns
+
+    @property
+    def is_any_busy(self) -> bool:
+        return bool(self._turns)
 
     def settle_all(self) -> None:
         """After `Disk.finish_jobs`: take over what was done; its delivery finds nothing left."""
-        for job in list(self._under_way.values()):
-            job.done(job)
+        for turns in list(self._turns.values()):
+            job = turns[0].job
+            if job is not None:
+                job.done(job)
 
-    def write_now(self, directory: LogDirectory, name: str, logs: Iterable[PartitionLog]) -> None:
-        """Have a checkpoint durable before returning; `DiskError` is the caller's."""
-        key = _Key(directory.path, name)
-        offsets = CONTENTS[name](logs)
-        if self._under_way.pop(key, None) is not None:
+    def write_now(self, directory: LogDirectory, names: Sequence[str]) -> None:
+        """Have checkpoints durable before returning; `DiskError` is the caller's."""
+        while self.is_busy(directory):
             # Two writers of one file would get into each other's way.
             self._disk.finish_jobs()
-        elif self._written.get(key) == offsets:
-            return
-        directory.write_checkpoint(name, offsets)
-        self._written[key] = offsets
+            self.settle_all()
+        for name, told in self._changed(directory, names).items():
+            directory.write_checkpoint(name, told)
+            self._written[_Key(directory.path, name)] = told
+
+
+def _carry_out(
+    directory: LogDirectory, work: Callable[[], None] | None, offsets: dict[str, Offsets]
+) -> None:
+    """Runs away from the loop."""
+    if work is not None:
+        work()
+    for name, told in offsets.items():
+        directory.write_checkpoint(name, told)

@@ -47,11 +47,34 @@ class DiskJob:
     error: Exception | None = None
 
 
+class ColdRead(Exception):
+    """Bytes that only the device has were asked for by somebody who does not wait for it."""
+
+    def __init__(self, file: FileId, position: int, size_bytes: int) -> None:
+        super().__init__(f"{size_bytes} bytes at {position} of file {file}")
+        self.file = file
+        self.position = position
+        self.size_bytes = size_bytes
+
+
 class Disk(Protocol):
     """Every refusal is a `DiskError`; a write is complete or raises."""
 
+    @property
+    def open_files_max(self) -> int:
+        """How many files the logs should have open at most."""
+        ...
+
+    @property
+    def retained_count(self) -> int:
+        """How many times a file is retained at this moment: such files stay open when closed."""
+        ...
+
     def open(self, path: str, *, create: bool = False) -> FileId:
-        """Open for reading and writing; `FileMissing` unless it exists or `create` is set."""
+        """Open for reading and writing; `FileMissing` unless it exists or `create` is set.
+
+        `TooManyOpenFiles` when another one has to be closed first.
+        """
         ...
 
     def close(self, file: FileId) -> None:
@@ -76,6 +99,13 @@ class Disk(Protocol):
 
     def read(self, file: FileId, position: int, size_bytes: int) -> bytes:
         """Up to `size_bytes`; shorter only at the end of the file."""
+        ...
+
+    def read_cached(self, file: FileId, position: int, size_bytes: int) -> bytes | None:
+        """As `read`, but None when the device would have to be waited for.
+
+        Where the system cannot tell, it is waited for.
+        """
         ...
 
     def read_into(self, file: FileId, position: int, target: memoryview) -> int:

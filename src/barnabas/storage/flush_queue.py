@@ -1,16 +1,20 @@
 """Logs that have something to flush or to write, done in batches off the loop."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from barnabas.model.errors import DiskError, FileMissing
+from barnabas.model.errors import DiskError
 from barnabas.storage.disk import Disk, DiskJob
 from barnabas.storage.flushing import FlushPlan, carry_out_all, plan_flush
 from barnabas.storage.partition_log import PartitionLog
 
 LOGS_PER_JOB_MAX = 32
+JOBS_AT_ONCE = 4
+"""However few files there may be, so many jobs share them: syncs that meet cost less."""
 
 OnFailed = Callable[[PartitionLog, DiskError], None]
+Idle = Callable[[], None]
 
 
 class Wait:
@@ -26,13 +30,33 @@ class Wait:
 class FlushQueue:
     """Keeps each log at most once, and at most one flush of a log under way."""
 
-    __slots__ = ("_disk", "_on_failed", "_under_way", "_waiting", "_waits", "now_ms")
+    __slots__ = (
+        "_again",
+        "_disk",
+        "_files_max",
+        "_held_files",
+        "_holds",
+        "_idle",
+        "_on_failed",
+        "_ready",
+        "_under_way",
+        "_waits",
+        "now_ms",
+    )
 
     def __init__(self, disk: Disk, on_failed: OnFailed) -> None:
         self._disk = disk
         self._on_failed = on_failed
-        self._waiting: dict[PartitionLog, bool] = {}
+        self._files_max = disk.open_files_max // 4
+        """Files that flushes under way may hold open before another one is begun."""
+        self._held_files = 0
+        self._ready: OrderedDict[PartitionLog, bool] = OrderedDict()
         """Whether the active segment is to be durable too."""
+        self._again: dict[PartitionLog, bool] = {}
+        """The same, of logs that are being flushed or held."""
+        self._holds: dict[PartitionLog, int] = {}
+        self._idle: dict[PartitionLog, list[Idle]] = {}
+        """Who waits for the end of a log's flush."""
         self._under_way: dict[int, list[FlushPlan]] = {}
         """Plans handed over, by the identity of their job."""
         self._waits: list[Wait] = []
@@ -40,14 +64,39 @@ class FlushQueue:
         self.now_ms = 0
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._ready) + len(self._again)
 
     def add(self, log: PartitionLog, *, with_active: bool) -> None:
-        self._waiting[log] = with_active or self._waiting.get(log, False)
+        waiting = self._again if log.is_flushing or log in self._holds else self._ready
+        waiting[log] = with_active or waiting.get(log, False)
 
     def discard(self, log: PartitionLog) -> None:
-        self._waiting.pop(log, None)
+        """Nothing of the log is to be flushed any more; what is under way goes on."""
+        self._ready.pop(log, None)
+        self._again.pop(log, None)
         self._note_settled(log)
+
+    def hold(self, log: PartitionLog, then: Idle) -> None:
+        """Begin no flush of the log until `let_go`; `then` is called once none is under way."""
+        self._holds[log] = self._holds.get(log, 0) + 1
+        if log in self._ready:
+            self._again[log] = self._ready.pop(log)
+        if log.is_flushing:
+            self._idle.setdefault(log, []).append(then)
+        else:
+            then()
+
+    def let_go(self, log: PartitionLog) -> None:
+        """Undo one `hold`."""
+        self._holds[log] -= 1
+        if not self._holds[log]:
+            del self._holds[log]
+            self._make_ready(log)
+
+    def _make_ready(self, log: PartitionLog) -> None:
+        """What was asked for meanwhile can be begun, unless something still keeps the log."""
+        if log in self._again and not log.is_flushing and log not in self._holds:
+            self._ready[log] = self._again.pop(log)
 
     def when_topic_ids_are_durable(
         self, logs: Iterable[PartitionLog], then: Callable[[], None]
@@ -70,18 +119,30 @@ class FlushQueue:
 
     @property
     def has_ready(self) -> bool:
-        """Whether some log waits that is not being flushed already."""
-        return any(not log.is_flushing for log in self._waiting)
+        """Whether a flush can be begun."""
+        return bool(self._ready) and not self._is_full
+
+    @property
+    def _is_full(self) -> bool:
+        return self._held_files > 0 and self._held_files >= self._files_max
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a flush is under way."""
+        return bool(self._under_way)
 
     def start(self, now_ms: int) -> None:
-        """Plan what waits and hand it to the disk."""
+        """Plan what waits and hand it to the disk, as far as the files suffice."""
         self.now_ms = now_ms
         plans: list[FlushPlan] = []
-        for log in [log for log in self._waiting if not log.is_flushing]:
-            with_active = self._waiting.pop(log, None)
-            if with_active is None or log.is_lost:
+        files_in_job = 0
+        for _ in range(len(self._ready)):
+            if not self._ready or self._is_full:
+                break  # What failed may have taken the rest with its directory.
+            log, with_active = self._ready.popitem(last=False)
+            if log.is_lost:
                 self._note_settled(log)
-                continue  # The log before it has taken the directory offline.
+                continue
             try:
                 plan = plan_flush(log, with_active=with_active)
             except DiskError:
@@ -92,10 +153,13 @@ class FlushQueue:
                 self._note_settled(log)
                 continue
             log.is_flushing = True
+            self._held_files += plan.file_count
             plans.append(plan)
-            if len(plans) == LOGS_PER_JOB_MAX:
+            files_in_job += plan.file_count
+            if len(plans) == LOGS_PER_JOB_MAX or files_in_job * JOBS_AT_ONCE >= self._files_max:
                 self._hand_over(plans)
                 plans = []
+                files_in_job = 0
         if plans:
             self._hand_over(plans)
 
@@ -113,18 +177,22 @@ class FlushQueue:
         self._take_over(plans)
 
     def _take_over(self, plans: list[FlushPlan]) -> None:
+        waiting: list[Idle] = []
         for plan in plans:
+            self._held_files -= plan.file_count
             plan.settle(self.now_ms, plan.error is None)
             log = plan.log
+            if plan.is_partial and not log.is_lost:
+                self.add(log, with_active=plan.with_active)
             log.is_flushing = False
-            if not (
-                plan.error is None
-                or log.is_lost
-                or (isinstance(plan.error, FileMissing) and log.is_retired)
-            ):
+            self._make_ready(log)
+            waiting += self._idle.pop(log, ())
+            if plan.error is not None:
                 self._on_failed(log, plan.error)
             if log.is_lost or not log.is_metadata_dirty:
                 self._note_settled(log)
+        for then in waiting:
+            then()
 
     def settle_all(self) -> None:
         """After `Disk.finish_jobs`: take over what was done; its delivery finds nothing left."""

@@ -26,6 +26,8 @@ from barnabas.storage.producer_loading import snapshot_path
 if TYPE_CHECKING:
     from barnabas.storage.partition_log import PartitionLog
 
+FILES_PER_PLAN_MAX = 16
+"""No further segment is begun with so many files; one has up to four."""
 INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 
 
@@ -40,9 +42,11 @@ class FlushPlan:
         "directory",
         "error",
         "is_durable",
+        "is_partial",
         "log",
         "parent",
         "target_offset",
+        "with_active",
     )
 
     def __init__(self, log: "PartitionLog") -> None:
@@ -52,6 +56,9 @@ class FlushPlan:
         """The log's own, when names in it have to become durable."""
         self.parent: str | None = None
         """The log directory, when the name of the log's own has to."""
+        self.with_active: bool = False
+        self.is_partial: bool = False
+        """Whether there was more to flush than one plan takes."""
         self.is_durable: bool = True
         """Nothing is synced while no record of the log is promised to survive the power."""
         self.error: DiskError | None = None
@@ -62,12 +69,20 @@ class FlushPlan:
         self._generation: int = log.flush_generation
 
     def add_segments(self, *, with_active: bool) -> None:
-        """Cover what was written or cut since the last time, in all segments or all but one."""
+        """Cover what was written or cut since the last time, in all segments or all but one.
+
+        A log with many of them is flushed in parts, each of which holds a few files.
+        """
         log = self.log
+        self.with_active = with_active
         self.target_offset = log.log_end_offset if with_active else log.active_segment.base_offset
         for segment in log.segments:
             if not segment.is_sync_wanted or (segment is log.active_segment and not with_active):
                 continue
+            if len(self._files) >= FILES_PER_PLAN_MAX:
+                self.target_offset = segment.base_offset
+                self.is_partial = True
+                return
             for suffix in INDEX_SUFFIXES:
                 self._hold(segment.path(suffix))
             if segment.has_aborted:
@@ -126,6 +141,11 @@ class FlushPlan:
         if log.is_parent_sync_wanted:
             log.is_parent_sync_wanted = False
             self.parent = log.log_directory
+
+    @property
+    def file_count(self) -> int:
+        """How many files it holds open."""
+        return len(self._files)
 
     @property
     def is_empty(self) -> bool:
@@ -194,12 +214,15 @@ def flush_now(log: "PartitionLog", now_ms: int) -> None:
     if log.is_flushing:
         # Two writers of one small file would get into each other's way.
         log.files.disk.finish_jobs()
-    plan = plan_flush(log, with_active=True)
-    carry_out_all([plan])
-    plan.settle(now_ms, plan.error is None)
-    if plan.error is not None:
-        log.fail(plan.error)
-        raise plan.error
+    is_more = True
+    while is_more:
+        plan = plan_flush(log, with_active=True)
+        is_more = plan.is_partial
+        carry_out_all([plan])
+        plan.settle(now_ms, plan.error is None)
+        if plan.error is not None:
+            log.fail(plan.error)
+            raise plan.error
 
 
 def prepare_close(log: "PartitionLog") -> None:

@@ -18,6 +18,7 @@ from barnabas.formats.logdir.index_entries import (
     encode_offset_entry,
     encode_time_entry,
 )
+from barnabas.storage.disk import FileId
 from barnabas.storage.open_files import OpenFiles
 
 NO_TIMESTAMP: Final = -1
@@ -60,14 +61,15 @@ class EntryFile:
         size = self.entry_size
         high = disk.size(file) // size
         zero = bytes(size)
-        if high == 0 or disk.read(file, (high - 1) * size, size) != zero:
+        whole = high * size
+        if high == 0 or self._files.read(file, whole - size, size, whole) != zero:
             return high
         if high == 1 and size == TIME_ENTRY_SIZE:
             return high  # A first record of timestamp 0, and nothing allocated ahead.
         low = 0
         while low < high:
             middle = (low + high) // 2
-            if disk.read(file, middle * size, size) == zero:
+            if self._files.read(file, middle * size, size, whole) == zero:
                 high = middle
             else:
                 low = middle + 1
@@ -83,7 +85,7 @@ class EntryFile:
             return bytes(self._pending[at : at + size])
         if number >= total or number < 0:
             raise IndexError(f"{self.path}: entry {number} of {total}")
-        return self._files.disk.read(self._files.get(self.path), number * size, size)
+        return self._read(self._files.get(self.path), number * size, size)
 
     def append(self, entry: bytes) -> None:
         self._pending += entry
@@ -113,22 +115,24 @@ class EntryFile:
             return self._last_not_above(bytes(self._pending), key)
         if in_file == 0:
             return None
-        disk = self._files.disk
         file = self._files.get(self.path)
         per_block = BLOCK_BYTES // size
         low, high = 0, (in_file - 1) // per_block
         while low < high:
             middle = (low + high + 1) // 2
-            first = disk.read(file, middle * per_block * size, size)
+            first = self._read(file, middle * per_block * size, size)
             if self._key(first, 0) <= key:
                 low = middle
             else:
                 high = middle - 1
         number = min(per_block, in_file - low * per_block)
-        block = disk.read(file, low * per_block * size, number * size)
+        block = self._read(file, low * per_block * size, number * size)
         if self._key(block, 0) > key:
             return None
         return self._last_not_above(block, key)
+
+    def _read(self, file: FileId, position: int, size_bytes: int) -> bytes:
+        return self._files.read(file, position, size_bytes, self._count * self.entry_size)
 
     def _key(self, data: bytes, at: int) -> int:
         return int.from_bytes(data[at : at + self.key_size], "big", signed=True)

@@ -119,7 +119,7 @@ def _reload_producers(log: "PartitionLog", wall_ms: int) -> None:
     """After a cut: the producers as they were at the new end of the log."""
     disk = log.files.disk
     _forget_snapshots(log, log.log_start_offset + 1, log.log_end_offset + 1)
-    log.write_snapshots()
+    _write_snapshots(log)
     known_to = load_latest_snapshot(
         disk,
         log.directory,
@@ -132,6 +132,13 @@ def _reload_producers(log: "PartitionLog", wall_ms: int) -> None:
     if known_to is None:
         known_to = log.log_start_offset
     replay_producers(disk, log.segments, log.producers, known_to, log.log_end_offset)
+
+
+def _write_snapshots(log: "PartitionLog") -> None:
+    """Write the snapshots that only memory has."""
+    for offset in sorted(log.unwritten_snapshots):
+        path = snapshot_path(log.directory, offset)
+        log.files.disk.write_file(path, log.unwritten_snapshots.pop(offset))
 
 
 def _forget_snapshots(log: "PartitionLog", first: int, end: int) -> None:

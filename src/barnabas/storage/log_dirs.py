@@ -38,7 +38,6 @@ class LogDirectory:
     """One of `log.dirs`."""
 
     __slots__ = (
-        "are_recovery_points_known",
         "disk",
         "error",
         "high_watermarks",
@@ -65,8 +64,6 @@ class LogDirectory:
         """The directories of logs in it, as found at the start."""
         self.was_clean: bool = False
         self.recovery_points: dict[TopicPartition, int] = {}
-        self.are_recovery_points_known: bool = True
-        """False when their checkpoint was damaged and is taken for empty."""
         self.log_start_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
 
@@ -283,9 +280,7 @@ class LogDirectories:
             try:
                 clean = directory.file(CLEAN_SHUTDOWN_FILE)
                 directory.was_clean = self.disk.exists(clean)
-                known = len(complaints)
                 directory.recovery_points = _tolerant(directory, RECOVERY_POINT_FILE, complaints)
-                directory.are_recovery_points_known = len(complaints) == known
                 directory.log_start_offsets = _tolerant(
                     directory, LOG_START_OFFSET_FILE, complaints
                 )

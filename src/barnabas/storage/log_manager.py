@@ -17,7 +17,7 @@ from barnabas.formats.logdir.names import (
 from barnabas.model.config import BrokerConfig, TopicConfig
 from barnabas.model.errors import DiskError, DiskLost, LogDirectoryRefused
 from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
-from barnabas.storage.checkpoints import Checkpoints
+from barnabas.storage.checkpoints import CHECKPOINT_FILES, Checkpoints
 from barnabas.storage.disk import Disk, DiskJob
 from barnabas.storage.flush_queue import FlushQueue
 from barnabas.storage.flushing import prepare_close, release_files
@@ -37,11 +37,11 @@ from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.recovery import SegmentRecovered, load_log
 from barnabas.storage.removals import Removals
 from barnabas.storage.retention import apply_retention
+from barnabas.storage.retirement import LeavingLog, Refused, Retirement
 
 LOGS_PER_TURN: Final = 200
 """How many logs retention and expiry look at before the loop gets its turn again."""
 PROGRESS_INTERVAL_MS: Final = 1000
-CHECKPOINT_FILES: Final = (RECOVERY_POINT_FILE, LOG_START_OFFSET_FILE, HIGH_WATERMARK_FILE)
 
 
 class Schedule:
@@ -71,7 +71,6 @@ class LogManager:
         topic_config: Callable[[str], TopicConfig],
         listener: LogListener,
         draw: Random,
-        open_files_max: int,
     ) -> None:
         self.disk = disk
         self.directories = LogDirectories(disk, config.log_dirs)
@@ -80,10 +79,10 @@ class LogManager:
         self._topic_config = topic_config
         self._listener = listener
         self._draw = draw
-        self._files = OpenFiles(disk, open_files_max)
+        self._files = OpenFiles(disk, disk.open_files_max)
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._flushes = FlushQueue(disk, self.on_log_failed)
-        self._checkpoints = Checkpoints(disk, self._note_directory_failed)
+        self._checkpoints = Checkpoints(disk, self._logs_in, self._note_directory_failed)
         self._removals = Removals(disk)
         self._lost: list[DirectoryLost] = []
         """Directories that went offline and the listener does not know of yet."""
@@ -253,7 +252,7 @@ class LogManager:
             )
             try:
                 self.disk.make_directory(request.directory)
-                loaded = load_log(self.disk, request, self._progress.append)
+                loaded = load_log(self.disk, request, self._progress.append, self._files)
                 log = take_over(loaded, self._files, self)
             except DiskError as failure:
                 error = failure
@@ -277,63 +276,66 @@ class LogManager:
         return sorted(online, key=lambda one: counts.get(one.path, 0))
 
     def retire(
-        self, topic_partitions: Sequence[TopicPartition], now_ms: int, *, is_stray: bool = False
-    ) -> dict[TopicPartition, DiskError]:
+        self,
+        topic_partitions: Sequence[TopicPartition],
+        now_ms: int,
+        then: Callable[[Refused], None],
+        *,
+        is_stray: bool = False,
+    ) -> None:
         """Take logs out of use: their directories are renamed, and removed after the delay.
 
-        Strays are kept aside for a person to look at. The errors of those that could not be
-        retired; one that is unknown may be in an offline directory, else there is nothing to do.
+        Strays are kept aside for a person to look at. They are known no more when this returns;
+        `then` gets the errors of those that could not be retired, when all is durable. One that is
+        unknown may be in an offline directory, else there is nothing to do.
         """
-        errors: dict[TopicPartition, DiskError] = {}
-        touched: dict[str, LogDirectory] = {}
-        for topic_partition in topic_partitions:
-            log = self._logs.get(topic_partition)
-            if log is None:
-                offline = self.directories.offline()
-                if offline:
-                    errors[topic_partition] = DiskLost(
-                        offline[0].path, f"{topic_partition} may be in this offline directory"
-                    )
-                continue
-            directory = self._directory_of(log)
-            try:
-                self._retire(log, directory, now_ms, is_stray)
-                touched[directory.path] = directory
-            except DiskError as error:
-                errors[topic_partition] = error
-                self._note_directory_failed(directory, error)
-        for path in sorted(touched):
-            self._settle_retired(touched[path])
-        return errors
 
-    def _retire(
-        self, log: PartitionLog, directory: LogDirectory, now_ms: int, is_stray: bool
-    ) -> None:
-        if log.is_flushing:
-            # A job that still writes into the directory must not meet the next log of that name.
-            self.disk.finish_jobs()
-        del self._logs[log.topic_partition]
+        def note_renamed(path: str) -> None:
+            if not is_stray:
+                due_ms = now_ms + self._config.log_segment_delete_delay_ms
+                self._removals.add(due_ms, path, is_directory=True)
+
+        leaving = Retirement(self.disk, self._flushes, self._checkpoints, note_renamed, then)
+        offline = self.directories.offline()
+        for key in topic_partitions:
+            log = self._logs.pop(key, None)
+            if log is not None:
+                directory = self._directory_of(log)
+                leaving.add(directory, self._dismiss(log, directory, is_stray))
+            elif offline:
+                reason = f"{key} may be in this offline directory"
+                leaving.errors[key] = DiskLost(offline[0].path, reason)
+        leaving.begin()
+
+    def _dismiss(self, log: PartitionLog, directory: LogDirectory, is_stray: bool) -> LeavingLog:
         self._flushes.discard(log)
-        log.is_retired = True
-        release_files(log)
+        with suppress(DiskError):
+            release_files(log)
         unique = f"{self._draw.getrandbits(128):032x}"
-        if is_stray:
-            name = stray_directory_name(log.topic_partition, unique)
-        else:
-            name = deleted_directory_name(log.topic_partition, unique)
-        self.disk.rename(log.directory, directory.file(name))
-        if not is_stray:
-            due_ms = now_ms + self._config.log_segment_delete_delay_ms
-            self._removals.add(due_ms, directory.file(name), is_directory=True)
+        name_of = stray_directory_name if is_stray else deleted_directory_name
+        return LeavingLog(log, directory.file(name_of(log.topic_partition, unique)))
 
-    def _settle_retired(self, directory: LogDirectory) -> None:
-        """Make renames durable, and forget the offsets of logs whose names may come again."""
-        try:
-            self.disk.sync_directory(directory.path)
-            for name in CHECKPOINT_FILES:
-                self._checkpoints.write_now(directory, name, self._logs_in(directory))
-        except DiskError as error:
-            self._note_directory_failed(directory, error)
+    def is_ready_to_cut(self, log: PartitionLog, offset: int) -> bool:
+        """Whether records from the offset on can be dropped without waiting for the disk."""
+        is_promised = log.recovery_point > offset
+        return not (
+            is_promised or log.is_flushing or self._checkpoints.is_busy(self._directory_of(log))
+        )
+
+    def prepare_cut(self, log: PartitionLog, offset: int, then: Callable[[], None]) -> None:
+        """Call `then` when the log can be cut there: no flush is under way, and no checkpoint
+        promises what is behind the offset. None is begun before it returns."""
+
+        def lower() -> None:
+            log.recovery_point = min(log.recovery_point, offset)
+            directory = self._directory_of(log)
+            self._checkpoints.write_then(directory, (RECOVERY_POINT_FILE,), cut)
+
+        def cut(error: DiskError | None) -> None:
+            then()
+            self._flushes.let_go(log)
+
+        self._flushes.hold(log, lower)
 
     def flush(self, log: PartitionLog) -> None:
         """Have all of the log durable soon; `log.recovery_point` tells when it is."""
@@ -365,8 +367,7 @@ class LogManager:
 
     def on_cut(self, log: PartitionLog) -> None:
         directory = self._directory_of(log)
-        for name in (RECOVERY_POINT_FILE, LOG_START_OFFSET_FILE):
-            self._checkpoints.write_now(directory, name, self._logs_in(directory))
+        self._checkpoints.write_now(directory, (RECOVERY_POINT_FILE, LOG_START_OFFSET_FILE))
 
     def on_files_deleted(self, log: PartitionLog, paths: Sequence[str]) -> None:
         due_ms = self._now_ms + log.config.file_delete_delay_ms
@@ -428,7 +429,7 @@ class LogManager:
         for name, schedule in self._checkpoint_schedules.items():
             if schedule.is_due(now_ms):
                 for directory in self.directories.online():
-                    self._checkpoints.write_later(directory, name, self._logs_in(directory))
+                    self._checkpoints.write_later(directory, name)
         self._flushes.start(now_ms)
         self._removals.start(now_ms)
         self._note_failed_removals()
@@ -474,9 +475,7 @@ class LogManager:
 
     def close(self, now_ms: int, broker_epoch: int) -> None:
         """Leave every directory so that the next start need not recover anything."""
-        self.disk.finish_jobs()
-        self._flushes.settle_all()
-        self._checkpoints.settle_all()
+        self._finish_background()
         for directory in self.directories.online():
             try:
                 self._close_directory(directory, now_ms, broker_epoch)
@@ -486,19 +485,26 @@ class LogManager:
         self._logs.clear()
         self.directories.unlock_all()
 
+    def _finish_background(self) -> None:
+        """Wait for all that is under way, and for what follows from its end."""
+        self.disk.finish_jobs()
+        while self._flushes.is_busy or self._checkpoints.is_any_busy:
+            self._flushes.settle_all()
+            self._checkpoints.settle_all()
+            self.disk.finish_jobs()
+
     def _close_directory(self, directory: LogDirectory, now_ms: int, broker_epoch: int) -> None:
         logs = self._logs_in(directory)
         if self.is_open:
             for log in logs:
                 prepare_close(log)
                 self._flushes.add(log, with_active=True)
-            self._flushes.start(now_ms)
-            self.disk.finish_jobs()
-            self._flushes.settle_all()
+            while self._flushes.has_ready:
+                self._flushes.start(now_ms)
+                self._finish_background()
             if not directory.is_online:
                 return
-            for name in CHECKPOINT_FILES:
-                self._checkpoints.write_now(directory, name, logs)
+            self._checkpoints.write_now(directory, CHECKPOINT_FILES)
             for log in logs:
                 release_files(log)
         if self.is_open or directory.was_clean:

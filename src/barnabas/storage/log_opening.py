@@ -80,7 +80,6 @@ def load_requests(
                 directory.was_clean,
                 wall_ms,
                 producer_expiration_ms,
-                directory.are_recovery_points_known,
             )
         )
     return requests

@@ -1,61 +1,118 @@
-"""The budget of open files: the least recently used ones are closed and opened again on demand."""
+"""The budget of open files: the least recently used ones are closed and opened again on demand.
 
-from barnabas.storage.disk import Disk, FileId
+Hot: compiled by mypyc where a compiler is there.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+from barnabas.model.errors import TooManyOpenFiles
+from barnabas.storage.disk import ColdRead, Disk, FileId
+
+CLOSED: Final = FileId(-1)
+
+
+class OpenedFile:
+    """What a file is open under; who keeps this looks whether it still is before each use."""
+
+    __slots__ = ("file", "is_used")
+
+    def __init__(self, file: FileId) -> None:
+        self.file = file
+        """CLOSED once the budget asked for it, or whoever removes the file."""
+        self.is_used: bool = False
+        """Set by who uses it without asking for its path: it is passed over once in closing."""
 
 
 class OpenFiles:
     """Files of one Disk by path.
 
-    A pinned file (the log of an active segment) stays open; it counts, but is never chosen for
-    closing. A `FileSlice` under way holds its file by itself, so closing here is always safe.
+    A `FileSlice` or a flush under way holds its file by itself, so closing here is always safe;
+    a quarter of the budget is left for those.
     """
 
-    __slots__ = ("_by_path", "_pinned", "disk", "files_max")
+    __slots__ = ("_by_path", "_held_max", "_kept_max", "disk", "is_hasty")
 
     def __init__(self, disk: Disk, files_max: int) -> None:
         self.disk = disk
-        self.files_max = files_max
-        self._by_path: dict[str, FileId] = {}
-        """Not pinned, least recently used first."""
-        self._pinned: dict[str, FileId] = {}
+        self._held_max: int = files_max // 4
+        self._kept_max: int = max(files_max - self._held_max, 1)
+        self.is_hasty: bool = False
+        """Whether reads are for somebody who does not wait for the device: `ColdRead` then."""
+        self._by_path: OrderedDict[str, OpenedFile] = OrderedDict()
+        """Least recently used first."""
 
     def __len__(self) -> int:
-        return len(self._by_path) + len(self._pinned)
+        return len(self._by_path)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether so many files are held that nothing should hold another one if it need not."""
+        return self.disk.retained_count >= self._held_max
 
     def get(self, path: str, *, create: bool = False) -> FileId:
         """The open file of that path; valid until another path is asked for."""
-        pinned = self._pinned.get(path)
-        if pinned is not None:
-            return pinned
-        file = self._by_path.pop(path, None)
-        if file is None:
-            file = self.disk.open(path, create=create)
-        self._by_path[path] = file
-        if len(self._by_path) > 1 and len(self) > self.files_max:
+        return self.opened(path, create=create).file
+
+    def opened(self, path: str, *, create: bool = False) -> OpenedFile:
+        """The same, to be kept: its `file` tells when it was closed."""
+        opened = self._by_path.get(path)
+        if opened is not None:
+            self._by_path.move_to_end(path)
+            return opened
+        while len(self._by_path) >= self._kept_max:
             self._close_oldest()
-        return file
+        opened = OpenedFile(self._open(path, create))
+        self._by_path[path] = opened
+        return opened
 
-    def pin(self, path: str, *, create: bool = False) -> FileId:
-        """The open file of that path, kept open until `close`."""
-        file = self.get(path, create=create)
-        if path in self._by_path:
-            self._pinned[path] = self._by_path.pop(path)
-        return file
+    def read(self, file: FileId, position: int, size_bytes: int, whole_bytes: int = 0) -> bytes:
+        """Up to `size_bytes`; when they are cold, the first `whole_bytes` should come with them."""
+        if not self.is_hasty:
+            return self.disk.read(file, position, size_bytes)
+        data = self.disk.read_cached(file, position, size_bytes)
+        if data is None:
+            if whole_bytes:
+                raise ColdRead(file, 0, whole_bytes)
+            raise ColdRead(file, position, size_bytes)
+        return data
 
-    def unpin(self, path: str) -> None:
-        """Let the budget decide about this file from now on."""
-        file = self._pinned.pop(path, None)
-        if file is not None:
-            self._by_path[path] = file
+    def check_cached(self, file: FileId, position: int, size_bytes: int) -> None:
+        """`ColdRead` in haste when the first or the last byte is cold."""
+        if self.is_hasty:
+            disk = self.disk
+            last = position + size_bytes - 1
+            if (
+                disk.read_cached(file, position, 1) is None
+                or disk.read_cached(file, last, 1) is None
+            ):
+                raise ColdRead(file, position, size_bytes)
+
+    def _open(self, path: str, create: bool) -> FileId:
+        """Whatever else this process has open, a file of ours makes room for another one."""
+        while True:
+            try:
+                return self.disk.open(path, create=create)
+            except TooManyOpenFiles:
+                if not self._by_path:
+                    raise
+                self._close_oldest()
 
     def close(self, path: str) -> None:
         """Close it if it is open, as before a rename or a removal."""
-        file = self._by_path.pop(path, None)
-        if file is None:
-            file = self._pinned.pop(path, None)
-        if file is not None:
-            self.disk.close(file)
+        opened = self._by_path.pop(path, None)
+        if opened is not None:
+            self._close(opened)
 
     def _close_oldest(self) -> None:
-        path = next(iter(self._by_path))
-        self.disk.close(self._by_path.pop(path))
+        path, opened = self._by_path.popitem(last=False)
+        while opened.is_used:
+            opened.is_used = False
+            self._by_path[path] = opened
+            path, opened = self._by_path.popitem(last=False)
+        self._close(opened)
+
+    def _close(self, opened: OpenedFile) -> None:
+        file = opened.file
+        opened.file = CLOSED
+        self.disk.close(file)

@@ -27,14 +27,13 @@ from barnabas.model.errors import CorruptBatch, DiskError, DiskLost
 from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
 from barnabas.model.invariant import invariant
 from barnabas.storage.append_result import AppendResult
-from barnabas.storage.batch_walk import header_at, is_intact
+from barnabas.storage.batch_walk import header_at, why_not_next
 from barnabas.storage.disk import FileId, FileSlice
 from barnabas.storage.flushing import flush_now
 from barnabas.storage.leader_epochs import EpochEnd, LeaderEpochs
 from barnabas.storage.log_cuts import restart_log, truncate_log
 from barnabas.storage.log_owner import LogOwner
-from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.producer_loading import snapshot_path
+from barnabas.storage.open_files import CLOSED, OpenedFile, OpenFiles
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.recent_batches import RecentBatches
 from barnabas.storage.segment import Segment
@@ -73,7 +72,6 @@ class PartitionLog:
         "is_lost",
         "is_metadata_dirty",
         "is_parent_sync_wanted",
-        "is_retired",
         "last_flush_ms",
         "leader_epochs",
         "log_end_offset",
@@ -137,8 +135,6 @@ class PartitionLog:
         self.is_directory_sync_wanted: bool = False
         """Whether names in the directory changed since it was last synced."""
         self.is_lost: bool = False
-        self.is_retired: bool = False
-        """Whether its directory was renamed, to be removed or kept aside."""
         self.is_flushing: bool = False
         self.flush_generation: int = 0
         """Grows with every cut, so that a flush begun before it proves nothing after it."""
@@ -146,7 +142,8 @@ class PartitionLog:
         self._staged: list[bytes | memoryview] = []
         self._written_end_offset: int = log_end_offset
         self._active: Segment = segments[-1]
-        self._active_file: FileId = files.pin(self._active.path(LOG_SUFFIX))
+        self._active_file: OpenedFile = files.opened(self._active.path(LOG_SUFFIX))
+        """Kept, so that a write need not look it up; the budget may close it all the same."""
         self._written_bytes: int = self._active.size_bytes
         self._recent = RecentBatches(log_end_offset)
         self.configure(config)
@@ -289,7 +286,7 @@ class PartitionLog:
             header = header_at(data, position)
             if header is None or header.size_bytes > end - position:
                 break
-            refusal = self._why_not_next(data, header, position)
+            refusal = why_not_next(data, header, position, self.log_end_offset)
             if refusal:
                 self._stage_run(data, run_start, position)
                 raise CorruptBatch(f"{self.topic_partition}: {refusal}")
@@ -307,17 +304,6 @@ class PartitionLog:
             position += header.size_bytes
         self._stage_run(data, run_start, position)
         return self.log_end_offset
-
-    def _why_not_next(self, data: bytes, header: BatchHeader, position: int) -> str:
-        """Why a leader's batch cannot be appended; empty when it can."""
-        if header.base_offset < self.log_end_offset:
-            return (
-                f"a batch at offset {header.base_offset}, "
-                f"behind the end of the log at {self.log_end_offset}"
-            )
-        if not is_intact(data, header, position):
-            return f"the batch at offset {header.base_offset} has a wrong checksum"
-        return ""
 
     def _stage_run(self, data: bytes, start: int, end: int) -> None:
         if end > start:
@@ -383,7 +369,7 @@ class PartitionLog:
             return
         self.check_usable()
         try:
-            self.files.disk.append(self._active_file, staged)
+            self.files.disk.append(self._open_active(), staged)
         except DiskError as error:
             self.fail(error)
             raise
@@ -392,6 +378,14 @@ class PartitionLog:
         self._written_end_offset = self.log_end_offset
         if self.log_end_offset - self.recovery_point >= self._flush_messages:
             flush_now(self, self.last_flush_ms)
+
+    def _open_active(self) -> FileId:
+        """The file of the active segment, opened again if the budget had it closed."""
+        opened = self._active_file
+        if opened.file == CLOSED:
+            opened = self._active_file = self.files.opened(self._active.path(LOG_SUFFIX))
+        opened.is_used = True
+        return opened.file
 
     def fail(self, error: DiskError) -> None:
         """Go back to what was written and be used no more; half a write is cut off if it can be."""
@@ -404,7 +398,7 @@ class PartitionLog:
         self._active.size_bytes = self._written_bytes
         with suppress(DiskError):
             # If this fails too, the next start finds the half write by its checksum.
-            self.files.disk.truncate(self._active_file, self._written_bytes)
+            self.files.disk.truncate(self._open_active(), self._written_bytes)
         self.owner.on_log_failed(self, error)
 
     def check_usable(self) -> None:
@@ -447,7 +441,6 @@ class PartitionLog:
         except DiskError as error:
             self.fail(error)
             raise
-        self.files.unpin(active.path(LOG_SUFFIX))
         self.segments.append(segment)
         self.activate(segment)
         self.owner.on_log_work(self)
@@ -472,7 +465,7 @@ class PartitionLog:
     def activate(self, segment: Segment) -> None:
         """Append to this segment from now on."""
         self._active = segment
-        self._active_file = self.files.pin(segment.path(LOG_SUFFIX))
+        self._active_file = self.files.opened(segment.path(LOG_SUFFIX))
         self._written_bytes = segment.size_bytes
         self._written_end_offset = self.log_end_offset
         self._recent.forget(self.log_end_offset)
@@ -484,22 +477,23 @@ class PartitionLog:
         self.snapshots.append(offset)
         self.unwritten_snapshots[offset] = encode_producer_snapshot(self.producers.to_snapshot())
 
-    def write_snapshots(self) -> None:
-        """Write the snapshots that only memory has."""
-        for offset in sorted(self.unwritten_snapshots):
-            path = snapshot_path(self.directory, offset)
-            self.files.disk.write_file(path, self.unwritten_snapshots.pop(offset))
-
     # Reading
 
     def read(
-        self, offset: int, max_bytes: int, upper_offset: int, must_return_one: bool
+        self,
+        offset: int,
+        max_bytes: int,
+        upper_offset: int,
+        must_return_one: bool,
+        is_hasty: bool = False,
     ) -> FileSlice | bytes | None:
         """Whole batches from the one that contains `offset` on, all below `upper_offset`.
 
         At most `max_bytes`, of one segment; the last batch may be cut off. With `must_return_one`
         the first batch comes whole even if it is larger, else nothing comes then. None when the
         offset is outside the log. A `FileSlice` holds its file: who gets it must release it.
+        In haste it is `ColdRead` when the device would have to be waited for; what was appended
+        last is in memory, and is not asked for.
         """
         if offset < self.log_start_offset or offset > self.log_end_offset:
             return None
@@ -508,11 +502,22 @@ class PartitionLog:
         self.check_usable()
         if self._staged:
             self.write_out()
+        if is_hasty and offset < self._recent.floor_offset:
+            return self._read_in_haste(offset, max_bytes, upper_offset, must_return_one)
         try:
             return self._read_segments(offset, max_bytes, upper_offset, must_return_one)
         except DiskError as error:
             self.fail(error)
             raise
+
+    def _read_in_haste(
+        self, offset: int, max_bytes: int, upper_offset: int, must_return_one: bool
+    ) -> FileSlice | bytes | None:
+        self.files.is_hasty = True
+        try:
+            return self.read(offset, max_bytes, upper_offset, must_return_one)
+        finally:
+            self.files.is_hasty = False
 
     def _read_segments(
         self, offset: int, max_bytes: int, upper_offset: int, must_return_one: bool
@@ -541,9 +546,10 @@ class PartitionLog:
         if size_bytes <= 0:
             return b""
         disk = self.files.disk
-        file = self._active_file if segment is self._active else segment.file()
-        if size_bytes < SLICE_BYTES_MIN:
-            return disk.read(file, position, size_bytes)
+        file = self._open_active() if segment is self._active else segment.file()
+        if size_bytes < SLICE_BYTES_MIN or self.files.is_short:
+            return self.files.read(file, position, size_bytes)
+        self.files.check_cached(file, position, size_bytes)
         disk.retain(file)
         return FileSlice(disk, file, position, size_bytes)
 

@@ -1,6 +1,6 @@
 """Loading a log from its directory: at once after a clean stop, with recovery after any other.
 
-Runs away from the loop: it touches nothing but what it is given, and has open files of its own.
+Runs away from the loop but for a new log: it touches nothing but what it is given.
 """
 
 from collections.abc import Callable
@@ -61,8 +61,6 @@ class LoadRequest(NamedTuple):
     """Whether the log directory was left by a clean stop."""
     wall_ms: int
     producer_expiration_ms: int
-    is_recovery_point_known: bool = True
-    """False when the checkpoint was damaged: then all is read, durable as it may have been."""
 
 
 class SegmentRecovered(NamedTuple):
@@ -107,9 +105,14 @@ class LoadedLog:
 Progress = Callable[[SegmentRecovered], None]
 
 
-def load_log(disk: Disk, request: LoadRequest, progress: Progress) -> LoadedLog:
-    """Read a log's directory; `DiskError` when it cannot be used."""
-    loader = _Loader(disk, request, progress)
+def load_log(
+    disk: Disk, request: LoadRequest, progress: Progress, files: OpenFiles | None = None
+) -> LoadedLog:
+    """Read a log's directory; `DiskError` when it cannot be used.
+
+    With open files of its own, unless the caller is on the loop and hands over the loop's.
+    """
+    loader = _Loader(disk, request, progress, files or OpenFiles(disk, FILES_MAX))
     try:
         return loader.load()
     except (DecodeError, CorruptBatch) as error:
@@ -119,12 +122,14 @@ def load_log(disk: Disk, request: LoadRequest, progress: Progress) -> LoadedLog:
 
 
 class _Loader:
-    def __init__(self, disk: Disk, request: LoadRequest, progress: Progress) -> None:
+    def __init__(
+        self, disk: Disk, request: LoadRequest, progress: Progress, files: OpenFiles
+    ) -> None:
         self._disk = disk
         self._request = request
         self._directory = request.directory
         self._progress = progress
-        self._files = OpenFiles(disk, FILES_MAX)
+        self._files = files
         self._loaded = LoadedLog(request)
         self._unindexed: list[int] = []
         """Segments whose indexes are missing or cannot be right."""
@@ -290,27 +295,22 @@ class _Loader:
     def _recover_segments(self, first: int, end: int) -> ProducerState:
         """Read segments one after the other until one is not sound; then the log ends there.
 
+        A gap between two sound ones is no reason to end, as in Kafka: a follower that copied a
+        compacted log has such gaps, and nothing tells them from records lost with the power.
         The producers as of the end of the last segment that was read.
         """
         loaded = self._loaded
         segments = loaded.segments
         producers = self._producers_at(first)
-        expected_offset = segments[first].base_offset
         for number in range(first, end):
             segment = segments[number]
             size_bytes = segment.size_bytes
-            complaint = self._hole_before(segment, expected_offset)
+            self._keep_snapshot(segment.base_offset, producers)
+            complaint = recover_segment(self._disk, segment, producers, loaded.leader_epochs)
             if complaint:
-                self._drop_segments(number)
-            else:
-                self._keep_snapshot(segment.base_offset, producers)
-                found = recover_segment(self._disk, segment, producers, loaded.leader_epochs)
-                complaint = found.complaint
-                if complaint:
-                    # No hole may ever be durable: what is behind the cut goes first.
-                    self._drop_segments(number + 1)
-                cut_segment(self._disk, segment)
-                expected_offset = found.next_offset
+                # What is behind the cut goes first: it must not be there when this was cut.
+                self._drop_segments(number + 1)
+            cut_segment(self._disk, segment)
             self._report(segment, size_bytes, number - first + 1, end - first, complaint)
             if complaint:
                 break
@@ -324,19 +324,6 @@ class _Loader:
         data = encode_producer_snapshot(producers.to_snapshot())
         self._disk.write_file(snapshot_path(self._directory, offset), data)
         snapshots.append(offset)
-
-    def _hole_before(self, segment: Segment, expected_offset: int) -> str:
-        """Whether batches before this segment were lost with the power: none may be skipped.
-
-        A compacted log has gaps that are meant, also when its topic is compacted no more: they
-        are durable, and are met here only when nothing tells what is durable.
-        """
-        request = self._request
-        if segment.base_offset == expected_offset:
-            return ""
-        if "compact" in request.config.cleanup_policy or not request.is_recovery_point_known:
-            return ""
-        return f"the segment before it ends at offset {expected_offset}"
 
     def _producers_at(self, number: int) -> ProducerState:
         """The producers as they were when a segment began."""

@@ -115,10 +115,9 @@ class Segment:
         The indexes have nothing to hold yet: a directory of many small topics is made faster.
         """
         disk = self._files.disk
-        file = disk.open(self.path(LOG_SUFFIX), create=True)
+        file = self._files.get(self.path(LOG_SUFFIX), create=True)
         if disk.size(file):
             disk.truncate(file, 0)
-        disk.close(file)
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             if disk.exists(self.path(suffix)):
                 disk.remove_file(self.path(suffix))
@@ -214,13 +213,12 @@ class Segment:
         """The header of the batch that begins at a position; None at the end of the segment."""
         if position >= self.size_bytes:
             return None
-        data = self._files.disk.read(self.file(), position, HEADER_SIZE)
+        data = self._files.read(self.file(), position, HEADER_SIZE)
         header = header_at(data, 0)
         return None if header is None else BatchPlace(position, header)
 
     def find_batch(self, offset: int, from_position: int) -> BatchPlace | None:
         """The first batch that ends at or after `offset`; None when all end before."""
-        disk = self._files.disk
         file = self.file()
         position = from_position
         block = b""
@@ -229,7 +227,7 @@ class Segment:
             at = position - block_at
             header = header_at(block, at) if at < len(block) else None
             if header is None:
-                block = disk.read(file, position, WALK_BYTES)
+                block = self._files.read(file, position, WALK_BYTES)
                 block_at = position
                 header = header_at(block, 0)
                 if header is None:

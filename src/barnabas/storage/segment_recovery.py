@@ -20,17 +20,6 @@ BATCH_BYTES_MAX: Final = 1 << 30
 """No batch is taken for one that claims more; a torn length must not cost memory."""
 
 
-class RecoveredSegment:
-    """Up to which offset a segment is sound, and why not further."""
-
-    __slots__ = ("complaint", "next_offset")
-
-    def __init__(self, next_offset: int, complaint: str) -> None:
-        self.next_offset: int = next_offset
-        self.complaint: str = complaint
-        """Empty when the whole file is sound."""
-
-
 class BatchScanner:
     """Batches of a file, one after the other, read in large pieces."""
 
@@ -103,11 +92,11 @@ class BatchScanner:
 
 def recover_segment(
     disk: Disk, segment: Segment, producers: ProducerState, epochs: LeaderEpochs
-) -> RecoveredSegment:
+) -> str:
     """Rebuild what belongs to the segment out of its batches, up to the first that is not sound.
 
-    `producers` are as of the segment's base offset before, as of its end afterwards. The file
-    itself is not cut here.
+    Why it ends there; nothing when the whole file is sound. `producers` are as of the segment's
+    base offset before, as of its end afterwards. The file itself is not cut here.
     """
     segment.offset_index.reset()
     segment.time_index.reset()
@@ -130,7 +119,7 @@ def recover_segment(
         if aborted is not None:
             segment.add_aborted_transaction(aborted)
         next_offset = header.next_offset
-    return RecoveredSegment(next_offset, scanner.complaint)
+    return scanner.complaint
 
 
 def cut_segment(disk: Disk, segment: Segment) -> int:

@@ -91,7 +91,7 @@ def world() -> OneBroker:
 
 
 class TestLeaderAndIsr:
-    @behaviour("L12", "L15")
+    @behaviour("L15")
     def test_a_new_leader_notes_its_epoch_in_the_log_before_anything_is_appended(
         self, world: OneBroker
     ) -> None:
@@ -125,6 +125,21 @@ class TestLeaderAndIsr:
         assert log is not None
         assert log.high_watermark == 3
 
+    @behaviour("L15")
+    def test_who_waits_for_a_follower_is_answered_when_the_new_epoch_has_none(
+        self, world: OneBroker
+    ) -> None:
+        world.tell_leader(1, "t", ID, {0: plan(1, 0, (1, 2), (1, 2))}, is_new=True)
+        client = world.client(1)
+        number = client.send(ApiKey.PRODUCE, 11, produce_request("t", {0: batch([b"a"])}))
+        world.run(10)
+        log = world.broker.logs.log(T0)
+        assert log is not None
+        assert (log.high_watermark, number in client.answers) == (0, False)
+        world.tell_leader(1, "t", ID, {0: plan(1, 1, (1,), (1,))})
+        assert log.high_watermark == 1
+        assert produced(client.answers[number]).error_code == ErrorCode.NONE
+
     @behaviour("L18")
     def test_without_a_live_leader_the_log_is_made_and_the_epoch_not_noted(
         self, world: OneBroker
@@ -137,7 +152,7 @@ class TestLeaderAndIsr:
         assert world.follow(4) == ErrorCode.NONE
         assert partition.leader_epoch == 4
 
-    @behaviour("L20", "F1")
+    @behaviour("L12", "L20", "F1")
     def test_a_follower_fetches_from_the_leader_it_was_told(self, world: OneBroker) -> None:
         world.lead()
         assert world.broker.fetchers.follower(T0) is None
@@ -197,18 +212,48 @@ class TestLeaderAndIsr:
         assert partition is not None
         assert partition.leader is not None
         assert [f.broker_id for f in partition.leader.followers] == [2, 3]
+        assert partition.replicas == (1, 2, 3)
         world.tell_leader(1, "t", ID, {0: plan(1, 2, (1, 3), (1, 3))})
         assert [f.broker_id for f in partition.leader.followers] == [3]
+        assert partition.replicas == (1, 3)
+
+    @behaviour("N10", "L5", "L13")
+    def test_with_a_directory_lost_only_a_new_replica_gets_a_log(self) -> None:
+        world = OneBroker(**{"log.dirs": f"{LOG_DIR},/more"})
+        assert world.lead() == ErrorCode.NONE
+        log = world.broker.logs.log(T0)
+        assert log is not None
+        assert log.log_directory == LOG_DIR
+        world.host.disk.plan(world.host.disk.operations, Fault.FAIL)
+        client = world.client(1)
+        client.send(ApiKey.PRODUCE, 11, produce_request("t", {0: batch([b"a"])}))
+        world.run(10)
+        assert world.lead(1) == ErrorCode.KAFKA_STORAGE_ERROR, "its log was lost"
+        # What is not new may have a log in the directory that is lost.
+        assert world.lead(1, topic="old", topic_id=NO_TOPIC_ID) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert world.broker.logs.log(TopicPartition("old", 0)) is None
+        for topic in ("t", "old"):
+            partition = world.broker.replicas.find(topic, 0)
+            assert partition is not None
+            assert partition.is_offline
+        # What is offline stays so, new or not.
+        answer = world.tell_leader(1, "t", ID, {0: plan(1, 2, (1,), (1,))}, is_new=True)
+        assert answer.topics[0].partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert world.lead(0, topic="new", topic_id=NO_TOPIC_ID) == ErrorCode.NONE
+        made = world.broker.logs.log(TopicPartition("new", 0))
+        assert made is not None
+        assert made.log_directory == "/more"
 
     @behaviour("L5", "L13", "S3")
     def test_a_disk_that_refuses_a_log_is_a_storage_error_and_stays_one(
-        self, world: OneBroker
+        self, world: OneBroker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(*_: object) -> None:
             raise DiskLost(LOG_DIR, "broken")
 
-        world.broker.logs.get_or_create = refuse  # type: ignore[assignment]
-        assert world.lead() == ErrorCode.KAFKA_STORAGE_ERROR
+        with monkeypatch.context() as broken:
+            broken.setattr(world.broker.logs, "get_or_create", refuse)
+            assert world.lead() == ErrorCode.KAFKA_STORAGE_ERROR
         assert world.lead(1) == ErrorCode.KAFKA_STORAGE_ERROR
         assert world.stop(is_deletion=False) == ErrorCode.KAFKA_STORAGE_ERROR
 

@@ -1,5 +1,6 @@
 """Who holds the office: elections, lost answers, lost epochs, bugs and resignations."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from barnabas.broker.controller import (
     STAND_AGAIN_AFTER_MS,
     BecameController,
+    ControllerEventTaken,
     ControllerFailed,
     ControllerResigned,
     ControllerRole,
@@ -18,13 +20,26 @@ from barnabas.broker.event_stream import BrokerFailed
 from barnabas.broker.links import LinkState
 from barnabas.core.controller.controller import Controller
 from barnabas.core.controller.effects import Outcome
-from barnabas.core.controller.events import TopicModified, TopicsChanged
+from barnabas.core.controller.events import (
+    ControllerElected,
+    LeaderAndIsrAnswered,
+    TopicModified,
+    TopicsChanged,
+    UncleanElectionEnabled,
+)
 from barnabas.core.image.cluster_image import ClusterImage
+from barnabas.formats.wire.generated.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from barnabas.formats.wire.generated.update_metadata import UpdateMetadataResponse
 from barnabas.formats.znodes.brokers import BrokerRegistration, broker_path
 from barnabas.formats.znodes.cluster import PERSISTENT_PATHS, parents_of
 from barnabas.formats.znodes.controller import CONTROLLER_PATH, ControllerRegistration
 from barnabas.model.epochs import ControllerEpoch
-from barnabas.model.ids import BrokerId
+from barnabas.model.error_codes import ErrorCode
+from barnabas.model.ids import BrokerId, TopicId, TopicPartition
 from barnabas.model.invariant import InvariantViolated
 from barnabas.model.listeners import Listener
 from barnabas.model.znode import (
@@ -42,14 +57,20 @@ EPOCH = "/controller_epoch"
 
 
 class SilentLink:
-    """A connection on which nobody ever answers."""
+    """A connection on which nobody answers; the test may break it."""
 
-    state = LinkState.OPEN
-    close_reason = ""
+    def __init__(self) -> None:
+        self.state = LinkState.OPEN
+        self.close_reason = ""
+        self.in_flight: list[Callable[[object, int], None]] = []
 
-    def request(self, *_arguments: Any, **_options: Any) -> None: ...
+    def request(
+        self, _key: Any, _version: Any, _body: Any, then: Callable[[object, int], None], **_: Any
+    ) -> None:
+        self.in_flight.append(then)
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self.state = LinkState.CLOSED
 
 
 def make_world() -> StoreWorld:
@@ -62,7 +83,13 @@ def make_world() -> StoreWorld:
 def make(world: StoreWorld, broker_id: int) -> tuple[Any, ControllerRole]:
     """A registered broker that takes part in elections."""
     broker = world.add_broker(broker_id)
-    broker.links = SimpleNamespace(open=lambda *_arguments, **_options: SilentLink())
+    broker.opened = []
+
+    def open_link(*_arguments: Any, **_options: Any) -> SilentLink:
+        broker.opened.append(SilentLink())
+        return broker.opened[-1]
+
+    broker.links = SimpleNamespace(open=open_link)
     role = broker.controller = ControllerRole(broker)
     broker.metadata.on_session_change(role.note_session)
     content = BrokerRegistration((Listener("PLAINTEXT", f"host{broker_id}", 9092),), 0).to_bytes()
@@ -192,6 +219,62 @@ def test_a_controller_that_was_replaced_resigns_and_hears_no_watch():
     assert len(broker.told) == told
 
 
+def replace_controller(world: StoreWorld, _broker: Any, _role: ControllerRole) -> None:
+    world.do(SetData(CONTROLLER_PATH, ControllerRegistration(BrokerId(9), 0).to_bytes()))
+
+
+def expire_session(world: StoreWorld, broker: Any, _role: ControllerRole) -> None:
+    world.ensemble.expire(broker.store)
+    world.run()
+
+
+def stop_broker(world: StoreWorld, _broker: Any, role: ControllerRole) -> None:
+    role.stop(world.now_ms)
+
+
+@behaviour("N1")
+@pytest.mark.parametrize("end", [replace_controller, expire_session, stop_broker])
+def test_the_channels_of_a_controller_that_resigned_are_closed_and_send_nothing(
+    end: Callable[[StoreWorld, Any, ControllerRole], None],
+):
+    world = make_world()
+    broker, role = make(world, 1)
+    make(world, 2)
+    role.start(0)
+    world.run()
+    links = list(broker.opened)
+    assert [len(link.in_flight) for link in links] == [1, 1], "one to itself, one to the other"
+    requests = sent(broker)
+    end(world, broker, role)
+    assert not role.is_active
+    assert [link.state for link in links] == [LinkState.CLOSED] * 2
+    # Neither an answer that comes late nor one that never comes makes it send again.
+    for link in links:
+        link.in_flight[0](None, world.now_ms)
+    world.run(5_000, broker)
+    assert broker.opened == links
+    assert sent(broker) == requests
+
+
+@behaviour("N1")
+def test_a_controller_that_resigned_goes_on_with_nothing_that_was_under_way():
+    world = make_world()
+    broker, role = make(world, 1)
+    role.start(0)
+    world.run()
+    topic = Create("/brokers/topics/t", b'{"version":3,"partitions":{"0":[1]}}')
+    world.client.metadata.submit([topic], lambda *_: None)
+    while not events_of(broker, ControllerEventTaken)[1:]:
+        world.ensemble.pump_round(0)
+    assert events_of(broker, ControllerEventTaken)[-1].event == TopicsChanged()
+    told = len(broker.told)
+    # The epoch is still its own, so that the store would take whatever it wrote.
+    role.stop(0)
+    world.run()
+    assert [type(event) for event in broker.told[told:]] == [ControllerResigned]
+    assert not world.exists("/brokers/topics/t/partitions")
+
+
 @behaviour("N3")
 def test_the_end_of_the_session_pre_empts_everything():
     world = make_world()
@@ -213,6 +296,32 @@ def test_the_end_of_the_session_pre_empts_everything():
     world.run()
     assert role.is_active
     assert world.data(EPOCH) == b"2"
+    world.do(Delete(CONTROLLER_PATH))
+    assert role.is_active, "the new session watches too"
+    assert world.data(EPOCH) == b"3"
+
+
+@behaviour("Q7")
+def test_an_answer_to_leader_and_isr_is_an_event_of_the_controller():
+    world = make_world()
+    broker, role = make(world, 1)
+    role.start(0)
+    world.run()
+    (link,) = broker.opened
+    link.in_flight.pop()(UpdateMetadataResponse(), 0)
+    content = b'{"version":3,"partitions":{"0":[1]},"topic_id":"eHh4eHh4eHh4eHh4eHh4eA"}'
+    world.do(Create("/brokers/topics/t", content))
+    failed = LeaderAndIsrPartitionError(partition_index=0, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+    topic = LeaderAndIsrTopicError(topic_id=TopicId(b"x" * 16), partition_errors=[failed])
+    link.in_flight.pop(0)(LeaderAndIsrResponse(topics=[topic]), 0)
+    world.run()
+    taken = [one.event for one in events_of(broker, ControllerEventTaken)]
+    [answered] = [event for event in taken if isinstance(event, LeaderAndIsrAnswered)]
+    assert answered.broker_id == 1
+    assert answered.partition_errors == {TopicPartition("t", 0): ErrorCode.KAFKA_STORAGE_ERROR}
+    state = world.data("/brokers/topics/t/partitions/0/state")
+    assert state is not None
+    assert b'"leader":-1' in state
 
 
 class CountedEvent(TopicModified):
@@ -238,13 +347,14 @@ def test_an_event_that_waits_already_is_told_once_and_a_long_queue_costs_nothing
         return Outcome(None, (), ())
 
     monkeypatch.setattr(Controller, "handle", handle)
+    monkeypatch.setattr(Controller, "is_idle", False)
     broker, role = make(make_world(), 1)
     held = Controllership(role, broker, ClusterImage(ControllerEpoch(1), 0))
     for number in [*range(5_000), *range(5_000)]:
         held.enqueue(CountedEvent(f"t{number}"), 0)
     assert taken == []
     assert CountedEvent.compared <= 10_000, "twice 5,000 times 2,500 if all were looked at"
-    monkeypatch.setattr(role, "is_current", lambda _held: True)
+    monkeypatch.setattr(Controller, "is_idle", True)
     held.enqueue(TopicsChanged(), 0)
     assert [event.topic for event in taken[:-1]] == [f"t{number}" for number in range(5_000)]
     held.enqueue(TopicsChanged(), 0)
@@ -275,6 +385,35 @@ def test_a_bug_in_a_decision_costs_the_office_and_nothing_else(monkeypatch: pyte
     world.run(200, broker)
     assert role.is_active
     assert world.exists("/brokers/topics/t/partitions/0/state"), "the next office finishes it"
+
+
+@behaviour("N1")
+def test_no_event_that_waited_is_taken_after_the_one_that_cost_the_office(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    world = make_world()
+    broker, role = make(world, 1)
+    role.start(0)
+    world.run()
+    handle = Controller.handle
+    fatal = UncleanElectionEnabled("fatal")
+
+    def stumble(self: Controller, event: Any, now_ms: int) -> Any:
+        if event == fatal:
+            raise InvariantViolated("two and two are five")
+        return handle(self, event, now_ms)
+
+    monkeypatch.setattr(Controller, "handle", stumble)
+    topic = Create("/brokers/topics/t", b'{"version":3,"partitions":{"0":[1]}}')
+    world.client.metadata.submit([topic], lambda *_: None)
+    while not events_of(broker, ControllerEventTaken)[1:]:
+        world.ensemble.pump_round(0)
+    for name in ("fatal", "late"):
+        role.note_unclean_election_enabled(name, 0)
+    world.run()
+    assert not role.is_active
+    taken = [one.event for one in events_of(broker, ControllerEventTaken)]
+    assert taken == [ControllerElected(), TopicsChanged(), fatal]
 
 
 def test_a_counter_that_makes_no_sense_fails_the_broker():

@@ -223,7 +223,7 @@ class TestAutomaticCreation:
         world.broker.administration = administration  # type: ignore[assignment]
         return world, administration
 
-    @behaviour("C4", "C8", "C9")
+    @behaviour("C4", "C8")
     @pytest.mark.parametrize("version", [0, 3, 4, 12])
     def test_a_missing_topic_is_created_and_its_leader_not_available_yet(
         self, version: int

@@ -57,6 +57,7 @@ def test_a_smaller_epoch_or_an_earlier_end_diverges() -> None:
     [
         (FollowerPosition(5, 2), UNDEFINED_EPOCH_END, 0),
         (FollowerPosition(5, 2), EpochEnd(2, -1), 0),
+        (FollowerPosition(5, 2), EpochEnd(-1, 9), 0),
         (FollowerPosition(5, 2), EpochEnd(2, 9), 6),
     ],
 )

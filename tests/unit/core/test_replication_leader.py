@@ -118,6 +118,15 @@ def test_under_min_insync_replicas_nothing_new_is_exposed() -> None:
     assert leader.high_watermark == 0
 
 
+def test_enough_replicas_are_as_many_as_asked_for_a_proposed_one_counts() -> None:
+    leader = leader_of((1, 2, 3), (1,), min_isr=2)
+    assert not leader.has_enough_replicas
+    fetch(leader, 2, 0, 1000)
+    leader.poll_isr_change(1001)
+    assert leader.is_under_min_isr
+    assert leader.has_enough_replicas
+
+
 def test_min_insync_replicas_asks_no_more_than_there_are_replicas() -> None:
     leader = leader_of((1,), (1,), min_isr=3)
     assert not leader.is_under_min_isr
@@ -275,6 +284,14 @@ class TestIsrChanges:
         )
         assert leader.high_watermark == 5
         assert leader.partition_epoch == 1
+
+    def test_a_commit_that_left_the_partition_epoch_as_it_was_settles_the_change(self) -> None:
+        leader = leader_of((1, 2), (1,))
+        fetch(leader, 2, 0, 1000)
+        leader.poll_isr_change(1001)
+        one_and_two = (BrokerId(1), BrokerId(2))
+        leader.note_isr_committed(LeaderEpoch(0), PartitionEpoch(0), one_and_two, 1002)
+        assert leader.isr_state == CommittedIsr(one_and_two)
 
     @pytest.mark.parametrize(("leader_epoch", "partition_epoch"), [(0, 1), (2, 1), (1, 0)])
     def test_a_stale_commit_changes_nothing(self, leader_epoch: int, partition_epoch: int) -> None:

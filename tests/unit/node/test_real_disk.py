@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -10,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.model.errors import DiskError, DiskFull, DiskLost, FileMissing, LogDirectoryRefused
+from barnabas.model.errors import (
+    DiskError,
+    DiskFull,
+    DiskLost,
+    FileMissing,
+    LogDirectoryRefused,
+    TooManyOpenFiles,
+)
 from barnabas.node import real_disk
 from barnabas.node.real_disk import IOV_MAX, JOIN_BYTES_MAX, WORKERS_MAX, RealDisk
 from barnabas.storage.disk import DiskJob
@@ -246,4 +254,49 @@ def test_waiting_for_jobs_waits_for_all_of_them() -> None:
     begin.set()
     waiter.join()
     assert order == ["job", "waited"]
+    disk.stop()
+
+
+def test_without_a_descriptor_left_small_files_are_still_written(tmp_path: Path) -> None:
+    disk = RealDisk(lambda job: None)
+    disk.make_directory(str(tmp_path / "tree" / "below"))
+    kept = disk.open(str(tmp_path / "kept"), create=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    # Every number up to the limit is taken then.
+    fillers = [os.dup(0) for _ in range(highest)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(fillers) + 1, hard))
+    try:
+        with pytest.raises(TooManyOpenFiles):
+            disk.open(str(tmp_path / "other"), create=True)
+        disk.write_file(str(tmp_path / "small"), b"content")
+        assert disk.read_file(str(tmp_path / "small")) == b"content"
+        disk.remove_directory(str(tmp_path / "tree"))
+        assert disk.list_directory(str(tmp_path)) == ["kept", "small"]
+        disk.close(kept)
+        disk.close(disk.open(str(tmp_path / "other"), create=True))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for filler in fillers:
+            os.close(filler)
+    disk.stop()
+
+
+def test_what_is_in_memory_is_read_without_waiting(tmp_path: Path) -> None:
+    disk = RealDisk(lambda job: None)
+    path = tmp_path / "file"
+    file = disk.open(str(path), create=True)
+    data = os.urandom(300_000)
+    disk.append(file, [data])
+    assert disk.read_cached(file, 1000, 5000) == data[1000:6000]
+    assert disk.read_cached(file, 299_000, 5000) == data[299_000:]
+    assert disk.read_cached(file, 300_000, 10) == b""
+    disk.sync(file)
+    descriptor = disk.descriptor(file)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    # Whether it is gone now is for the file system to say; never is it something else.
+    assert disk.read_cached(file, 200_000, 5000) in (None, data[200_000:205_000])
+    assert disk.read(file, 200_000, 5000) == data[200_000:205_000]
+    assert disk.read_cached(file, 200_000, 5000) == data[200_000:205_000]
+    disk.close(file)
     disk.stop()

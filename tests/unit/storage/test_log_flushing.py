@@ -113,3 +113,21 @@ def test_small_files_are_written_once_for_many_changes() -> None:
     writes = [line for line in world.memory.trace if "leader-epoch-checkpoint.tmp" in line]
     assert len([line for line in writes if line.startswith("write")]) == 1
     assert len(log.leader_epochs) == 10
+
+
+def test_what_waits_for_its_own_flush_does_not_keep_the_loop_turning() -> None:
+    world = world_with(20)
+    log = world.log()
+    world.manager.flush(log)
+    assert world.manager.next_deadline_ms() == world.now_ms
+    world.manager.tick(world.now_ms, world.wall_ms)
+    produce(log, b"later", timestamp=world.wall_ms)
+    world.manager.flush(log)
+    due_ms = world.manager.next_deadline_ms()
+    assert due_ms is not None
+    assert due_ms > world.now_ms
+    world.pump()
+    assert log.recovery_point == 20
+    assert world.manager.next_deadline_ms() == world.now_ms
+    world.settle()
+    assert log.recovery_point == 21

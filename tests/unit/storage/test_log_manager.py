@@ -175,7 +175,7 @@ def test_logs_go_where_the_fewest_are() -> None:
     world.start()
     found = [world.log(TopicPartition("t", number)).log_directory for number in range(7)]
     assert found == ["/a", "/b", "/c", "/a", "/b", "/c", "/a"]
-    world.manager.retire([TopicPartition("t", 1), TopicPartition("t", 4)], world.now_ms)
+    world.retire(TopicPartition("t", 1), TopicPartition("t", 4))
     assert world.log(TopicPartition("t", 8)).log_directory == "/b"
 
 
@@ -186,7 +186,7 @@ def test_a_retired_log_is_renamed_and_removed_after_the_delay() -> None:
     fill(world)
     fill(world, OTHER)
     world.settle()
-    assert world.manager.retire([PARTITION], world.now_ms) == {}
+    assert world.retire(PARTITION) == {}
     assert world.manager.log(PARTITION) is None
     renamed = [name for name in world.memory.list_directory("/logs") if "topic-0." in name]
     assert len(renamed) == 1
@@ -204,7 +204,7 @@ def test_a_log_of_the_same_name_begins_anew() -> None:
     world = LogWorld()
     world.start()
     fill(world)
-    world.manager.retire([PARTITION], world.now_ms)
+    world.retire(PARTITION)
     assert world.log().log_end_offset == 0
     fill(world, count=3)
     world.memory.kill_process()
@@ -218,7 +218,7 @@ def test_a_flush_under_way_does_not_write_into_the_next_log_of_that_name() -> No
     fill(world)
     world.manager.tick(world.now_ms, world.wall_ms)
     assert world.memory.jobs
-    world.manager.retire([PARTITION], world.now_ms)
+    world.retire(PARTITION)
     world.log()
     world.settle()
     assert not world.lost
@@ -229,14 +229,14 @@ def test_a_flush_under_way_does_not_write_into_the_next_log_of_that_name() -> No
 def test_retiring_what_is_not_there_does_nothing() -> None:
     world = LogWorld()
     world.start()
-    assert world.manager.retire([PARTITION], world.now_ms) == {}
+    assert world.retire(PARTITION) == {}
 
 
 def test_a_stray_is_kept_aside() -> None:
     world = LogWorld()
     world.start()
     fill(world)
-    world.manager.retire([PARTITION], world.now_ms, is_stray=True)
+    world.retire(PARTITION, is_stray=True)
     world.advance(1_000_000)
     kept = [name for name in world.memory.list_directory("/logs") if name.endswith("-stray/")]
     assert len(kept) == 1
@@ -308,7 +308,7 @@ def test_idle_producers_expire() -> None:
 # Directories that fail
 
 
-@behaviour("N8")
+@behaviour("N8", "N10")
 def test_a_failing_directory_takes_its_logs_offline_and_the_others_stay() -> None:
     world = LogWorld(log_dirs=("/a", "/b"))
     world.start()
@@ -328,7 +328,7 @@ def test_a_failing_directory_takes_its_logs_offline_and_the_others_stay() -> Non
     # A replica that is not new may be in the directory that is offline.
     with pytest.raises(DiskLost):
         world.manager.get_or_create(PARTITION, TOPIC_ID, False, world.wall_ms)
-    assert PARTITION in world.manager.retire([PARTITION], world.now_ms)
+    assert PARTITION in world.retire(PARTITION)
     made = world.manager.get_or_create(PARTITION, TOPIC_ID, True, world.wall_ms)
     assert made.log_directory == "/b"
     world.stop()
@@ -421,7 +421,7 @@ def test_a_start_that_is_interrupted_leaves_no_mark_of_a_clean_stop() -> None:
     world.stop()
     assert world.memory.exists("/logs/.kafka_cleanshutdown")
     manager = world.manager = LogManager(
-        world.disk, world.broker, lambda topic: world.topic, world, world.random, 100
+        world.disk, world.broker, lambda topic: world.topic, world, world.random
     )
     manager.directories.inspect()
     manager.open(CLUSTER_ID, 1, 0, world.wall_ms)
@@ -438,9 +438,7 @@ def test_a_stop_while_loading_keeps_what_the_clean_stop_before_told() -> None:
     fill(world)
     world.stop()
     before = world.memory.snapshot("/logs")
-    manager = LogManager(
-        world.disk, world.broker, lambda topic: world.topic, world, world.random, 100
-    )
+    manager = LogManager(world.disk, world.broker, lambda topic: world.topic, world, world.random)
     manager.directories.inspect()
     manager.open(CLUSTER_ID, 1, 0, world.wall_ms)
     manager.close(0, -1)
@@ -468,6 +466,50 @@ def test_many_logs_need_no_more_open_files_than_the_budget() -> None:
     world.stop()
     world.start()
     assert world.memory.open_count <= 100 + 1
+
+
+def follow(world: LogWorld, *offsets: int) -> list[int]:
+    """Append single records at these offsets, as a follower of a compacted log gets them."""
+    log = world.log()
+    for offset in offsets:
+        batch = batch_of(b"%d" % offset * 60, base_offset=offset, leader_epoch=0)
+        log.append_as_follower(batch, 0, len(batch), world.wall_ms)
+        log.write_out()
+    return [segment.base_offset for segment in log.segments]
+
+
+COMPACTED_OFFSETS = (0, 1, 5, 6, 20, 21, 22, 40, 41, 77)
+
+
+def test_gaps_above_a_known_recovery_point_are_kept() -> None:
+    world = LogWorld(topic=SMALL)
+    world.start()
+    bases = follow(world, *COMPACTED_OFFSETS)
+    assert {5, 20, 40} & set(bases), "no gap before a segment: the test shows nothing"
+    world.memory.place("/logs/recovery-point-offset-checkpoint", b"0\n1\ntopic 0 1\n")
+    world.memory.kill_process()
+    world.start()
+    assert [offset for offset, _ in read_all(world.log())] == list(COMPACTED_OFFSETS)
+    assert world.log().log_end_offset == 78
+    assert world.recovered
+    assert not any(one.complaint for one in world.recovered)
+
+
+def test_what_follows_a_torn_segment_goes_with_its_tail() -> None:
+    world = LogWorld(topic=SMALL)
+    world.start()
+    follow(world, *COMPACTED_OFFSETS)
+    segment = world.log().segments[1]
+    base, next_base = segment.base_offset, world.log().segments[2].base_offset
+    path, size_bytes = segment.path(".log"), segment.size_bytes
+    world.memory.kill_process()
+    world.memory.truncate(world.memory.open(path), size_bytes - 1)
+    world.start()
+    found = [offset for offset, _ in read_all(world.log())]
+    kept = [offset for offset in COMPACTED_OFFSETS if offset < next_base]
+    assert found == kept[:-1]
+    assert base < next_base <= COMPACTED_OFFSETS[-1]
+    assert "half a batch" in world.recovered[-1].complaint
 
 
 def test_gaps_that_a_cleaner_left_are_kept_when_nothing_tells_what_is_durable() -> None:

@@ -44,6 +44,8 @@ def test_each_break_is_one_change(code: str, mutants: list[str]):
         '"""A docstring with 5 words."""',
         "invariant(a < b, f'{a} is not below 5')",
         "raise Wrong(5)",
+        "assert_never(a)",
+        "x = zip(a, b, strict=True)",
         "__slots__ = ('a', 5)",
         "x: Literal[5]",
         "import a",

@@ -37,6 +37,7 @@ from barnabas.formats.wire.generated.fetch import (
 )
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID
+from barnabas.storage.disk import ColdRead
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -47,6 +48,9 @@ FIRST_VERSION_FROM_FOLLOWERS: Final = 11
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 FIRST_VERSION_WITH_LEADERS: Final = 16
+
+COLD_ROUNDS_MAX: Final = 8
+"""An index, a batch to begin with and the records are three."""
 
 _NONE: Final = int(ErrorCode.NONE)
 
@@ -128,7 +132,9 @@ class _Fetch:
 
     __slots__ = (
         "_broker",
+        "_cold_rounds",
         "_context",
+        "_is_acknowledgement",
         "_max_bytes",
         "_max_wait_ms",
         "_min_bytes",
@@ -136,6 +142,7 @@ class _Fetch:
         "_reader",
         "_refused",
         "_request",
+        "_until_ms",
     )
 
     def __init__(
@@ -158,6 +165,11 @@ class _Fetch:
             is_leader_needed=request.api_version < FIRST_VERSION_FROM_FOLLOWERS,
             isolation_level=body.isolation_level,
         )
+        self._until_ms: int = 0
+        """When it is answered with what there is."""
+        self._is_acknowledgement: bool = True
+        """Until all was read once: what is asked for tells how far a follower is."""
+        self._cold_rounds: int = 0
         self._readable: list[FetchedPartition] = []
         self._refused: Answers = []
         """Partitions that nobody here knows; they do not hasten the answer."""
@@ -172,15 +184,19 @@ class _Fetch:
         if not self._readable:
             self._answer([], now_ms)
             return
-        answers = self._read(True, now_ms)
-        if self._max_wait_ms <= 0 or self._is_enough(answers):
+        self._until_ms = now_ms + self._max_wait_ms
+        self._answer_or_wait(now_ms)
+
+    def _answer_or_wait(self, now_ms: int) -> None:
+        answers = self._read(now_ms)
+        if answers is None:
+            return
+        if now_ms >= self._until_ms or self._is_enough(answers):
             self._answer(answers, now_ms)
             return
         self._give_back(answers)
-        entry = self._broker.replicas.purgatory.park_fetch(
-            self, self._rooms(), now_ms + self._max_wait_ms
-        )
-        if entry is None:
+        purgatory = self._broker.replicas.purgatory
+        if purgatory.park_fetch(self, self._rooms(), self._until_ms) is None:
             self.expire(now_ms)
 
     def _sort_out(self) -> None:
@@ -213,21 +229,58 @@ class _Fetch:
                     rooms.append(partition.room.at_high_watermark)
         return rooms
 
-    def _read(self, is_acknowledgement: bool, now_ms: int) -> Answers:
-        """Read all partitions in order, each within what the ones before it left over."""
+    def _read(self, now_ms: int) -> Answers | None:
+        """Read all partitions in order, each within what the ones before it left over.
+
+        None when some of it is not in memory: it is brought there, and the fetch goes on then.
+        """
         answers: Answers = []
+        cold: list[ColdRead] = []
         limit_bytes = self._max_bytes
         must_return_one = self._request.api_version >= FIRST_VERSION_WITH_SOFT_LIMITS
         for asked in self._readable:
-            answer = self._reader.read(
-                asked, limit_bytes, must_return_one, is_acknowledgement, now_ms
-            )
+            try:
+                answer = self._reader.read(
+                    asked, limit_bytes, must_return_one, self._is_acknowledgement, now_ms
+                )
+            except ColdRead as found:
+                cold.append(found)
+                must_return_one = False
+                limit_bytes = max(0, limit_bytes - asked.max_bytes)
+                continue
             size_bytes = records_size(answer)
             if size_bytes > 0:
                 must_return_one = False
                 limit_bytes = max(0, limit_bytes - size_bytes)
             answers.append((asked, answer))
+        if cold:
+            self._give_back(answers)
+            return self._read_cold(cold, now_ms)
+        self._is_acknowledgement = False
         return answers
+
+    def _read_cold(self, cold: list[ColdRead], now_ms: int) -> Answers | None:
+        """Have it brought in; what leaves memory as fast as it comes in is waited for."""
+        self._cold_rounds += 1
+        if self._cold_rounds <= COLD_ROUNDS_MAX and self._broker.cold_reads.begin(
+            cold, self.resume
+        ):
+            return None
+        self._reader.is_hasty = False
+        return self._read(now_ms)
+
+    def resume(self, is_brought_in: bool, now_ms: int) -> None:
+        """What was cold is in memory, or the disk failed: then reading it tells how.
+
+        By now the client may be gone, or the partition be elsewhere: it is read as it is now.
+        """
+        if self._request.connection.is_closed or not self._broker.logs.manager.is_open:
+            return
+        self._reader.is_hasty = is_brought_in
+        try:
+            self._answer_or_wait(now_ms)
+        except Exception as bug:
+            self._broker.router.fail(self._request, bug, now_ms)
 
     def _is_enough(self, answers: Answers) -> bool:
         """Enough bytes, or something that the client should hear at once."""
@@ -243,13 +296,15 @@ class _Fetch:
             release_records(answer)
 
     def try_complete(self, now_ms: int) -> bool:
-        """Something moved: answer if it is enough by now.
+        """Something moved: answer if it is enough by now, or leave it to what brings it in.
 
         Nobody's request is being handled here, so the edge that keeps a bug to the connection
         whose fetch met it is drawn here as the router draws it.
         """
         try:
-            answers = self._read(False, now_ms)
+            answers = self._read(now_ms)
+            if answers is None:
+                return True
             if not self._is_enough(answers):
                 self._give_back(answers)
                 return False
@@ -261,7 +316,9 @@ class _Fetch:
     def expire(self, now_ms: int) -> None:
         """Time is over: answer with what there is."""
         try:
-            self._answer(self._read(False, now_ms), now_ms)
+            answers = self._read(now_ms)
+            if answers is not None:
+                self._answer(answers, now_ms)
         except Exception as bug:
             self._broker.router.fail(self._request, bug, now_ms)
 

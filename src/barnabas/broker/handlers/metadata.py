@@ -40,11 +40,8 @@ def handle(
                 return _refused(body)
     answer = _Answer(broker, request, body)
     missing = answer.collect()
-    is_creation_allowed = (
-        broker.config.auto_create_topics_enable
-        and body.allow_auto_topic_creation
-        and not answer.is_for_all_topics
-    )
+    # Who asks for all topics misses none.
+    is_creation_allowed = broker.config.auto_create_topics_enable and body.allow_auto_topic_creation
     if not missing or not is_creation_allowed:
         for name in missing:
             answer.add_error(name, _absence(name))

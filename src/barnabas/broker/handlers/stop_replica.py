@@ -25,7 +25,7 @@ FIRST_VERSION_WITH_EPOCHS: Final = 3
 
 
 def handle(broker: Broker, request: Request, body: StopReplicaRequest, now_ms: int) -> None:
-    """Queue the request behind those before it; it is carried out at once then."""
+    """Queue the request behind those before it; it is answered when the disk is done."""
     broker.control_requests.submit(_StopReplica(broker, request, body), now_ms)
 
 
@@ -56,8 +56,10 @@ class _StopReplica:
         return response
 
     def carry_out(self, done: Callable[[object, int], None], now_ms: int) -> None:
-        self._stop.carry_out(now_ms)
-        done(StopReplicaResponse(partition_errors=self._told_errors()), now_ms)
+        def answer(done_ms: int) -> None:
+            done(StopReplicaResponse(partition_errors=self._told_errors()), done_ms)
+
+        self._stop.carry_out(answer, now_ms)
 
     def _told_errors(self) -> list[StopReplicaPartitionError]:
         return [

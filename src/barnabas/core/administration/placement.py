@@ -64,7 +64,7 @@ def assign_replicas(
     ordered = list(places) if None in racks else alternate_racks(places)
     index = source.randrange(len(ordered)) if start is None else start.place
     shift = source.randrange(len(ordered)) if start is None else start.place
-    first_partition = 0 if start is None else max(0, start.partition)
+    first_partition = 0 if start is None else start.partition
     assigned: Assigned = {}
     for partition in range(first_partition, first_partition + partitions):
         if partition > 0 and partition % len(ordered) == 0:

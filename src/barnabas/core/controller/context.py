@@ -232,8 +232,8 @@ class ControllerContext:
         names = (LEADER_AND_ISR, UPDATE_METADATA) if write.tells else ()
         match write.crossing:
             case ReplicaMoved(replica, _, target):
-                stopped = (STOP_REPLICA,) if target is ReplicaState.OFFLINE else ()
-                self.cross_replica(replica, target, *names, *stopped)
+                # Only the way out of the isr is written, and there the replica was stopped first.
+                self.cross_replica(replica, target, *names, STOP_REPLICA)
             case PartitionMoved(partition, _, target):
                 self.cross_partition(partition, target, *names)
             case None:

@@ -21,7 +21,7 @@ from barnabas.core.controller.partition_states import PartitionState
 from barnabas.core.controller.replica_machine import move_replicas
 from barnabas.core.controller.replica_states import ReplicaState
 from barnabas.core.controller.znode_trees import remove_trees
-from barnabas.core.image.cluster_image import Replica, TopicRemoved
+from barnabas.core.image.cluster_image import Replica
 from barnabas.formats.znodes.admin import DELETE_TOPICS_PATH, delete_topic_path
 from barnabas.formats.znodes.configs import config_path, topic_entity
 from barnabas.formats.znodes.topics import topic_path
@@ -155,7 +155,7 @@ def _complete(context: ControllerContext, topic: str) -> Procedure[None]:
     deleted = context.replicas_in(topic, ReplicaState.DELETION_SUCCESSFUL)
     yield from move_replicas(context, deleted, ReplicaState.NON_EXISTENT)
     roots = (topic_path(topic), config_path(topic_entity(topic)), delete_topic_path(topic))
-    is_removed = yield from remove_trees(context, roots, TopicRemoved(topic))
+    is_removed = yield from remove_trees(context, roots)
     if is_removed:
         context.forget_topic(topic)
         context.stories.append(TopicDeleted(topic))

@@ -152,12 +152,9 @@ def _restore(context: ControllerContext, topic: str, found: TopicImage) -> Proce
         if str(number) in existing and number in known.assignments
     }
     content = TopicAssignment(known.topic_id, kept)
-    write = ConditionalWrite(
-        (SetData(topic_path(topic), content.to_bytes(), found.version),),
-        TopicWritten(topic, known.topic_id, found.version + 1, known.assignments),
-    )
+    write = ConditionalWrite((SetData(topic_path(topic), content.to_bytes(), found.version),))
     settled = yield Wanted(writes=(write,))
-    if settled.writes[0].is_committed:
-        context.apply(write)
-    elif settled.writes[0].error not in CHANGED_UNDER_US:
-        context.stories.append(WriteFailed(topic_path(topic), settled.writes[0].error))
+    (result,) = settled.writes
+    # Whether it was written or somebody else was quicker: the znode's watch tells of it.
+    if not result.is_committed and result.error not in CHANGED_UNDER_US:
+        context.stories.append(WriteFailed(topic_path(topic), result.error))

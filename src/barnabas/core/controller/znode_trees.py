@@ -11,49 +11,36 @@ from barnabas.core.controller.effects import (
     WriteFailed,
 )
 from barnabas.core.controller.state_nodes import CHANGED_UNDER_US
-from barnabas.core.image.cluster_image import ImageChange
 from barnabas.model.znode import Delete, GetChildren
 
 DELETES_PER_WRITE_MAX = 500
 """A multi has a limit in bytes; the nodes of a large topic go in several."""
 
 
-def remove_trees(
-    context: ControllerContext, roots: Sequence[str], change: ImageChange | None = None
-) -> Procedure[bool]:
+def remove_trees(context: ControllerContext, roots: Sequence[str]) -> Procedure[bool]:
     """Remove everything at and below these paths, in their order, leaves first.
 
-    What is there is listed first, and again whenever it changed meanwhile. `change` is applied
-    with the last of the writes. False when the store refuses for good.
+    What is there is listed first, and again whenever it changed meanwhile. False when the store
+    refuses for good.
     """
     while True:
         found = yield from _list_trees(roots)
-        writes = _removals(found, change)
+        writes = _removals(found)
         if not writes:
-            if change is not None:
-                context.image.apply(change)
             return True
         answer = yield Wanted(writes=writes)
         for write, result in zip(writes, answer.writes, strict=True):
-            if result.is_committed:
-                context.apply(write)
-            elif result.error not in CHANGED_UNDER_US:
+            if not result.is_committed and result.error not in CHANGED_UNDER_US:
                 context.stories.append(WriteFailed(write.operations[0].path, result.error))
                 return False
         if all(result.is_committed for result in answer.writes):
             return True
 
 
-def _removals(found: Sequence[str], change: ImageChange | None) -> tuple[ConditionalWrite, ...]:
-    chunks = [
-        found[start : start + DELETES_PER_WRITE_MAX]
-        for start in range(0, len(found), DELETES_PER_WRITE_MAX)
-    ]
+def _removals(found: Sequence[str]) -> tuple[ConditionalWrite, ...]:
     return tuple(
-        ConditionalWrite(
-            tuple(Delete(path) for path in chunk), change if chunk is chunks[-1] else None
-        )
-        for chunk in chunks
+        ConditionalWrite(tuple(map(Delete, found[start : start + DELETES_PER_WRITE_MAX])))
+        for start in range(0, len(found), DELETES_PER_WRITE_MAX)
     )
 
 

@@ -161,8 +161,6 @@ class ClusterImage:
                 self.topics[change.topic] = TopicImage(
                     change.topic_id, change.version, dict(change.assignments)
                 )
-            case TopicRemoved():
-                self.remove_topic(change.topic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +183,7 @@ class TopicWritten:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRemoved:
-    """The last znode of a topic was removed."""
-
-    topic: str
-
-
-ImageChange = PartitionStateWritten | TopicWritten | TopicRemoved
+ImageChange = PartitionStateWritten | TopicWritten
 
 _NO_REPLICAS = ReplicaAssignment(())
 

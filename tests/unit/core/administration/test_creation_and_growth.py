@@ -121,7 +121,7 @@ def grow(wish: GrowthWish, existing=EXISTING):
     return plan_expansion(wish, existing, AROUND.places, random.Random(0))
 
 
-@behaviour("M3", "M4", "M5")
+@behaviour("M3", "M5")
 @pytest.mark.parametrize(
     ("wish", "error", "words"),
     [

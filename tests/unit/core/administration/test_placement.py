@@ -101,6 +101,7 @@ def test_racks_for_some_brokers_only():
     assert refused.error is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+@behaviour("C12")
 @given(
     st.integers(1, 8), st.integers(1, 20), st.integers(1, 5), st.integers(0, 3),
     st.randoms(use_true_random=False),

@@ -8,6 +8,7 @@ from barnabas.core.controller.effects import (
     RequestsDropped,
     TopicDeleted,
     TopicDeletionHalted,
+    WriteFailed,
 )
 from barnabas.core.controller.events import LeaderAndIsrAnswered, StopReplicaAnswered
 from barnabas.core.controller.partition_states import PartitionState
@@ -18,7 +19,7 @@ from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import BrokerId
 from barnabas.model.znode import Create, Delete, StoreError
 from tests.behaviours import behaviour
-from tests.unit.core.controller.cluster import Cluster, shown, tp
+from tests.unit.core.controller.cluster import Cluster, leader_and_isr, shown, tp
 from tests.worlds.controller_world import delete_topic
 
 S = ReplicaState
@@ -51,10 +52,15 @@ def test_without_permission_to_delete_all_markers_are_removed_also_at_start():
     assert cluster.state("t").leader == 1
 
 
-@behaviour("D10", "K1")
+@behaviour("D4", "D10", "K1")
 def test_everybody_forgets_the_topic_first():
     cluster = Cluster()
     cluster.add("t", [1, 2], [2, 1])
+    for partition, isr in enumerate(([1, 2], [2, 1])):
+        # Epochs above those that everybody is told at the end.
+        cluster.set_state("t", partition, leader_and_isr(isr[0], isr, 4))
+        known = cluster.context.image.partition_states
+        known[tp("t", partition)] = cluster.state("t", partition)
     cluster.delete("t")
     told = [one for one in cluster.requests if isinstance(one, SendUpdateMetadata)]
     assert [one.broker_id for one in told] == [1, 2, 3, 4]
@@ -208,7 +214,8 @@ def test_a_topic_that_waits_or_is_done_does_not_hold_up_the_next():
         cluster.run()
     assert not cluster.exists("/brokers/topics/w"), "it need not wait for the others"
     assert cluster.exists("/brokers/topics/t")
-    cluster.handle_event(StopReplicaAnswered(1, {tp("t"): ErrorCode.NONE, tp("v"): ErrorCode.NONE}))
+    # One event, and not those that follow from what it wrote: they would look at all of them again.
+    cluster.handle(StopReplicaAnswered(1, {tp("t"): ErrorCode.NONE, tp("v"): ErrorCode.NONE}))
     assert [cluster.exists(f"/brokers/topics/{one}") for one in "tuv"] == [False, True, False]
 
 
@@ -260,11 +267,27 @@ def test_a_store_that_refuses_the_removal_is_asked_again_at_the_next_chance():
     cluster.handle_event(StopReplicaAnswered(1, {tp("t"): ErrorCode.NONE}))
     assert cluster.exists("/admin/delete_topics/t")
     assert cluster.context.is_queued_for_deletion("t")
+    first = "/brokers/topics/t/partitions/0/state"
+    assert WriteFailed(first, StoreError.NO_AUTH) in cluster.stories
     cluster.refuse_with = None
     delete_topic(cluster, "ghost")
     cluster.run()
     assert not cluster.exists("/brokers/topics/t")
     assert not cluster.context.is_queued_for_deletion("t")
+
+
+@behaviour("D14")
+def test_a_topic_whose_nodes_somebody_else_removed_is_forgotten_all_the_same():
+    cluster = Cluster()
+    cluster.add("t", [1])
+    cluster.silent.add(1)
+    cluster.delete("t")
+    for path in ("/partitions/0/state", "/partitions/0", "/partitions", ""):
+        cluster.do(Delete(f"/brokers/topics/t{path}"))
+    cluster.do(Delete("/config/topics/t"), Delete("/admin/delete_topics/t"))
+    cluster.handle(StopReplicaAnswered(1, {tp("t"): ErrorCode.NONE}))
+    assert not cluster.context.is_queued_for_deletion("t")
+    assert TopicDeleted("t") in cluster.stories
 
 
 @pytest.mark.parametrize("topics", [["t"], ["t", "u"]])

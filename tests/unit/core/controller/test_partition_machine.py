@@ -1,13 +1,13 @@
 """The partition machine: first leaders, elections, and who is told of them."""
 
-from barnabas.core.controller.effects import PartitionMoved
+from barnabas.core.controller.effects import PartitionMoved, PartitionMoveFailed
 from barnabas.core.controller.partition_machine import bring_online
 from barnabas.core.controller.partition_states import PartitionState
 from barnabas.core.controller.replica_states import ReplicaState
 from barnabas.core.controller.request_batch import SendLeaderAndIsr
 from barnabas.model.ids import TopicPartition
 from barnabas.model.partition import LeaderRecoveryState
-from barnabas.model.znode import Create, SetData
+from barnabas.model.znode import Create, Delete, SetData
 from tests.behaviours import behaviour
 from tests.unit.core.controller.cluster import Cluster, leader_and_isr, replica, shown, tp
 
@@ -59,7 +59,7 @@ def test_a_replica_on_a_failed_directory_is_not_live():
     assert (cluster.state("t").leader, cluster.state("t").isr) == (2, (2,))
 
 
-@behaviour("P3", "R9")
+@behaviour("P3")
 def test_a_partition_without_a_live_replica_stays_new_until_one_comes():
     cluster = Cluster()
     cluster.create_topic("t", [77], [1])
@@ -142,15 +142,17 @@ def test_many_partitions_make_one_request_for_each_broker():
     assert len(told_leaders(cluster)) == 3
 
 
+@behaviour("P4")
 def test_the_second_partition_of_a_topic_does_not_make_its_folder_again():
     cluster = Cluster()
     cluster.add("t", [1])
+    asked: list[str] = []
+    cluster.before_commit = lambda writes: asked.extend(
+        operation.path for write in writes for operation in write.operations
+    )
     cluster.set_topic("t", [1], [2])
     cluster.run()
-    assert [write.path for write in cluster.committed] == [
-        "/brokers/topics/t/partitions/1",
-        "/brokers/topics/t/partitions/1/state",
-    ]
+    assert asked == ["/brokers/topics/t/partitions/1", "/brokers/topics/t/partitions/1/state"]
 
 
 # -- elections -----------------------------------------------------------------------------------
@@ -213,6 +215,48 @@ def test_an_election_that_lost_the_race_is_held_again_on_what_is_there():
     cluster.run()
     assert (cluster.state("t").leader, cluster.state("t").isr) == (3, (3,))
     assert cluster.state("t").leader_epoch == 5
+
+
+def test_a_change_that_leaves_nobody_to_elect_is_no_election_and_never_an_unclean_one():
+    cluster = Cluster()
+    cluster.add("t", [1, 2])
+    # Asked for only when it is needed, and here it was not yet when it was asked.
+    cluster.do(SetData("/config/topics/t", b'{"config":{"unclean.leader.election.enable":"true"}}'))
+    changes = iter([leader_and_isr(1, [1], 4)])
+
+    def meanwhile(writes) -> None:
+        for state in changes:
+            cluster.set_state("t", 0, state)
+
+    cluster.before_commit = meanwhile
+    cluster.kill(1)
+    del cluster.context.image.brokers[1]
+    cluster.context.partition_states[tp("t")] = P.OFFLINE
+    assert cluster.do_step(bring_online(cluster.context)) == []
+    assert (cluster.state("t").leader, cluster.state("t").leader_epoch) == (1, 4)
+
+
+def test_a_leader_that_lives_out_of_sync_was_not_elected_now():
+    cluster = Cluster()
+    cluster.add("t", [1, 2])
+    cluster.set_state("t", 0, leader_and_isr(1, [77], 4))
+    cluster.context.image.partition_states[tp("t")] = cluster.state("t")
+    cluster.context.partition_states[tp("t")] = P.OFFLINE
+    assert cluster.do_step(bring_online(cluster.context)) == []
+    assert cluster.state("t").leader_epoch == 4
+
+
+def test_a_state_that_is_gone_or_makes_no_sense_gets_no_leader_and_is_told_of():
+    cluster = Cluster()
+    cluster.add("t", [1, 2], [1, 2])
+    cluster.do(Delete("/brokers/topics/t/partitions/0/state"))
+    cluster.do(SetData("/brokers/topics/t/partitions/1/state", b"?"))
+    cluster.kill(1)
+    cluster.run()
+    reasons = {one.partition: one.reason for one in cluster.failures()
+               if isinstance(one, PartitionMoveFailed)}  # fmt: skip
+    assert "no state in the store" in reasons[tp("t")]
+    assert "cannot be read" in reasons[tp("t", 1)]
 
 
 @behaviour("R16")

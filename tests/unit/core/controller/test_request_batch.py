@@ -103,16 +103,30 @@ def test_order_of_a_flush_and_that_it_empties_all_three_buffers():
     ]  # fmt: skip
     assert batch.is_empty
     assert batch.flush(image_of(1, 2)).requests == ()
+    batch.add_update_metadata([1], [])
+    assert [one.entries for one in batch.flush(image_of(1, 2)).requests] == [()]
+
+
+@behaviour("K6")
+def test_zero_is_a_broker_and_minus_one_is_none():
+    batch = RequestBatch()
+    batch.add_leader_and_isr([-1, 0], entry("t", 0, 0, [0]))
+    batch.add_update_metadata([-1, 0], [])
+    batch.add_stop_replica([-1, 0], StopReplicaEntry(tp("u"), LeaderEpoch(0), False))
+    flushed = batch.flush(image_of(0))
+    assert [one.broker_id for one in flushed.requests] == [0, 0, 0]
+    assert flushed.dropped_for == ()
 
 
 @behaviour("Q10")
 def test_what_is_meant_for_a_broker_that_is_gone_is_dropped_by_name():
     batch = RequestBatch()
     batch.add_leader_and_isr([1, 5], entry("t", 0, 1, [1]))
+    batch.add_update_metadata([7], [])
     batch.add_stop_replica([6], StopReplicaEntry(tp("t"), LeaderEpoch(0), True))
     flushed = batch.flush(image_of(1))
     assert [one.broker_id for one in flushed.requests] == [1]
-    assert flushed.dropped_for == (5, 6)
+    assert flushed.dropped_for == (5, 7, 6)
     assert batch.is_empty
 
 

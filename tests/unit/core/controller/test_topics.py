@@ -1,12 +1,12 @@
 """Topics that come, grow, vanish or make no sense."""
 
 from barnabas.core.controller.effects import WriteFailed, ZnodeIgnored
-from barnabas.core.controller.events import UncleanElectionEnabled
+from barnabas.core.controller.events import TopicsChanged, UncleanElectionEnabled
 from barnabas.core.controller.partition_states import PartitionState
 from barnabas.core.controller.replica_states import ReplicaState
 from barnabas.formats.znodes.topics import TopicAssignment, topic_path
 from barnabas.model.ids import NO_TOPIC_ID
-from barnabas.model.znode import Create, Delete, SetData, StoreError
+from barnabas.model.znode import Create, Delete, GetChildren, SetData, StoreError
 from tests.behaviours import behaviour
 from tests.unit.core.controller.cluster import Cluster, shown, tp
 from tests.worlds.controller_world import assignments, topic_id_of
@@ -41,6 +41,9 @@ def test_a_topic_without_an_id_gets_one():
     for topic in ("a", "b"):
         content = TopicAssignment(NO_TOPIC_ID, assignments([1], [2])).to_bytes()
         cluster.do(Create(topic_path(topic), content))
+    cluster.handle(TopicsChanged())
+    versions = [cluster.context.image.topics[topic].version for topic in ("a", "b")]
+    assert versions == [1, 1], "what a write left behind is known before its watch fires"
     cluster.run()
     ids = [cluster.context.image.topic_id(topic) for topic in ("a", "b")]
     assert NO_TOPIC_ID not in ids
@@ -111,6 +114,27 @@ def test_growth_of_a_topic_that_is_deleted_is_taken_back_and_its_echo_ignored():
     assert cluster.context.image.topics["t"].version == 2
 
 
+@behaviour("M9")
+def test_what_is_restored_is_the_old_replicas_of_the_partitions_that_have_a_node():
+    cluster = Cluster()
+    cluster.kill(3)
+    cluster.run()
+    # Nobody can lead the second partition: it has no node below /partitions.
+    cluster.add("t", [1, 3], [3])
+    assert cluster.machine.tree.read(GetChildren("/brokers/topics/t/partitions")).children == ("0",)
+    cluster.delete("t")
+    assert cluster.context.is_queued_for_deletion("t"), "it waits for broker 3"
+    cluster.do(Create("/brokers/topics/t/partitions/2"))
+    cluster.clear()
+    cluster.set_topic("t", [2, 4], [3], [1])
+    cluster.run()
+    (restored,) = cluster.committed
+    content = TopicAssignment.from_bytes("", restored.data)
+    assert content == TopicAssignment(topic_id_of("t"), assignments([1, 3]))
+    assert restored == SetData(topic_path("t"), content.to_bytes(), version=1)
+    assert sorted(cluster.context.image.topics["t"].assignments) == [0, 1]
+
+
 def test_a_topic_that_vanishes_while_it_is_looked_at_is_no_trouble():
     cluster = Cluster()
     cluster.add("t", [1])
@@ -139,6 +163,40 @@ def test_unclean_election_switched_on_brings_a_topic_back():
     cluster.handle_event(UncleanElectionEnabled("t"))
     assert cluster.state("t").leader == 2
     assert cluster.state("u").leader == -1
+
+
+@behaviour("M9")
+def test_a_restore_that_loses_is_tried_on_what_is_there_and_one_that_is_refused_is_told():
+    cluster = Cluster()
+    cluster.add("t", [1])
+    cluster.silent.add(1)
+    cluster.delete("t")
+    others = iter([[[1], [2], [3]]])
+
+    def meanwhile(writes) -> None:
+        for grown in others:
+            cluster.set_topic("t", *grown)
+
+    cluster.clear()
+    cluster.before_commit = meanwhile
+    cluster.set_topic("t", [1], [2])
+    cluster.run()
+    restored = TopicAssignment.from_bytes("", cluster.data(topic_path("t")))
+    assert restored == TopicAssignment(topic_id_of("t"), assignments([1]))
+    assert cluster.stories == []
+    cluster.refuse_with = StoreError.NO_AUTH
+    cluster.set_topic("t", [1], [2])
+    cluster.run()
+    assert cluster.stories == [WriteFailed(topic_path("t"), StoreError.NO_AUTH)]
+
+
+def test_a_topic_that_the_store_does_not_show_is_told_of():
+    cluster = Cluster()
+    cluster.refuse_reads[topic_path("t")] = StoreError.NO_AUTH
+    cluster.create_topic("t", [1])
+    cluster.run()
+    assert cluster.stories == [ZnodeIgnored(topic_path("t"), "NO_AUTH")]
+    assert "t" not in cluster.context.image.topics
 
 
 def test_a_store_that_refuses_an_id_is_told_of():

@@ -41,6 +41,7 @@ def stop(partition: int, *, delete: bool) -> ControlRequest:
     return batch.flush(IMAGE).requests[0]
 
 
+@behaviour("Q5")
 def test_few_requests_leave_as_they_came():
     unsent = UnsentRequests()
     requests = [stop(0, delete=False), stop(0, delete=True), metadata(0, 1), told(0, 1)]
@@ -48,6 +49,17 @@ def test_few_requests_leave_as_they_came():
         unsent.add(request)
     assert len(unsent) == 4
     assert [unsent.take() for _ in requests] == requests
+    assert unsent.take() is None
+
+
+def test_as_many_as_may_wait_wait_unmerged_and_one_more_merges_them():
+    unsent = UnsentRequests()
+    for number in range(WAITING_MAX):
+        unsent.add(told(number, 1))
+    assert len(unsent) == WAITING_MAX
+    unsent.add(told(WAITING_MAX, 1))
+    assert len(unsent) == 1
+    unsent.clear()
     assert unsent.take() is None
 
 

@@ -70,9 +70,9 @@ def test_nothing_is_read_beyond_the_end_that_was_given() -> None:
     with pytest.raises(DecodeError):
         read_compact_string(b"\x03ab", 0, 2)
     with pytest.raises(DecodeError):
-        read_count(b"\x00\x00\x00\x02" + bytes(8), 0, 11, 4)
+        read_count(b"\x00\x00\x00\x02" + bytes(8), 0, 11, 4, 0)
     with pytest.raises(DecodeError):
-        read_compact_count(b"\x03" + bytes(8), 0, 8, 4)
+        read_compact_count(b"\x03" + bytes(8), 0, 8, 4, 0)
 
 
 @given(st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
@@ -127,18 +127,18 @@ def test_a_count_is_held_against_the_bytes_that_remain_before_room_is_made(count
     tracemalloc.start()
     try:
         with pytest.raises(DecodeError):
-            read_count(plain, 0, len(plain), 1)
+            read_count(plain, 0, len(plain), 1, 0)
         with pytest.raises(DecodeError):
-            read_compact_count(compact, 0, len(compact), 1)
+            read_compact_count(compact, 0, len(compact), 1, 0)
         assert tracemalloc.get_traced_memory()[1] < 8192
     finally:
         tracemalloc.stop()
 
 
 def test_counts_below_zero_are_null() -> None:
-    assert read_count(b"\xff\xff\xff\xff", 0, 4, 1) == (-1, 4)
-    assert read_count(b"\x80\x00\x00\x00", 0, 4, 1) == (-1, 4)
-    assert read_compact_count(b"\x00", 0, 1, 1) == (-1, 1)
+    assert read_count(b"\xff\xff\xff\xff", 0, 4, 1, 0) == (-1, 4)
+    assert read_count(b"\x80\x00\x00\x00", 0, 4, 1, 0) == (-1, 4)
+    assert read_compact_count(b"\x00", 0, 1, 1, 0) == (-1, 1)
 
 
 def test_unknown_tagged_fields_are_skipped() -> None:

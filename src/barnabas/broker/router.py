@@ -170,6 +170,21 @@ class Router:
         module = import_module("barnabas.broker.handlers.api_versions")
         self.answer(request, module.unsupported_version())
 
+    def guarded(self, request: Request, call: Callable[..., None]) -> Callable[..., None]:
+        """A call for later that works for this request alone: a bug in it ends its connection.
+
+        A store, a deadline or a job that makes it would take the bug for one of the broker's own,
+        which nobody can go on after.
+        """
+
+        def guarded_call(*arguments: Any) -> None:
+            try:
+                call(*arguments)
+            except Exception as bug:
+                self.fail(request, bug, self._broker.now_ms)
+
+        return guarded_call
+
     def fail(self, request: Request, bug: Exception, now_ms: int) -> None:
         """A bug was met over a request: its connection ends, and nothing else."""
         story = str(bug) if isinstance(bug, InvariantViolated) else repr(bug)

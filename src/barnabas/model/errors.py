@@ -3,6 +3,7 @@
 BarnabasError
 |- DecodeError           bytes from outside that are not what they claim to be
 |- CorruptBatch          a record batch whose checksum or shape is wrong
+|  `- DecompressedTooLarge  more comes out of a compressed one than may
 |- DiskError             the disk refused an operation
 |  |- DiskFull           no space, or a quota
 |  |- FileMissing        the path does not exist
@@ -30,6 +31,10 @@ class DecodeError(BarnabasError):
 
 class CorruptBatch(BarnabasError):
     """A record batch whose checksum or shape is wrong."""
+
+
+class DecompressedTooLarge(CorruptBatch):
+    """More comes out of a compressed batch than it may hold."""
 
 
 class DiskError(BarnabasError):

@@ -1,11 +1,12 @@
 """Produce: what is taken, what is refused and how, when it is answered."""
 
+import random
 import struct
 
 import pytest
 
 from barnabas.broker.replicas import PartitionWentOffline
-from barnabas.formats.batches.compression import CompressionCodec
+from barnabas.formats.batches.compression import CompressionCodec, compress
 from barnabas.formats.batches.header import BatchHeader, encode_batch
 from barnabas.formats.batches.old_magic import build_message_set
 from barnabas.formats.batches.reader import Record
@@ -111,6 +112,116 @@ def test_one_turn_costs_one_write_per_partition(world: OneLeader) -> None:
     world.run(10)
     assert len(client.answers) == 5
     assert len(writes) == 1
+
+
+def test_of_a_partition_named_twice_the_last_batch_counts(world: OneLeader) -> None:
+    body = produce_request(TOPIC, {0: batch([b"first"]), 1: batch([b"other"])})
+    body.topic_data += produce_request(TOPIC, {0: batch([b"last"])}).topic_data
+    (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
+    assert [(p.index, p.error_code, p.base_offset) for p in topic.partition_responses] == [
+        (0, 0, 0),
+        (1, 0, 0),
+    ]
+    assert values_of(world.fetch()) == [b"last"]
+    assert values_of(world.fetch(index=1)) == [b"other"]
+
+
+def equal_records(count: int, codec: CompressionCodec) -> bytes:
+    """A small batch of many records of seven bytes."""
+    plain = b"".join(
+        b"%c\0\0%b\1\1\0" % (2 * (5 + len(delta)), delta) for delta in map(varint, range(count))
+    )
+    return encode_batch(
+        base_offset=0,
+        partition_leader_epoch=-1,
+        attributes=int(codec),
+        last_offset_delta=count - 1,
+        base_timestamp=EPOCH_MS,
+        max_timestamp=EPOCH_MS,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        record_count=count,
+        records=compress(codec, plain),
+    )
+
+
+def varint(number: int) -> bytes:
+    raw = number << 1
+    out = bytearray()
+    while raw > 0x7F:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    return bytes((*out, raw))
+
+
+class TestWorkOfOneRequest:
+    """However many batches are in a request, judging them has an end."""
+
+    @pytest.mark.parametrize("codec", [CompressionCodec.ZSTD, CompressionCodec.GZIP])
+    def test_records_are_counted_over_all_partitions(
+        self, world: OneLeader, codec: CompressionCodec
+    ) -> None:
+        data = equal_records(200_000, codec)
+        body = produce_request(TOPIC, {0: data, 1: data, 2: data})
+        (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
+        assert [answer.error_code for answer in topic.partition_responses] == [
+            ErrorCode.NONE,
+            ErrorCode.NONE,
+            ErrorCode.MESSAGE_TOO_LARGE,
+        ]
+        message = topic.partition_responses[2].error_message
+        assert message is not None
+        assert "send smaller batches, or fewer at once" in message
+        assert world.produce(data, index=2).error_code == ErrorCode.NONE
+
+    def test_decompressed_bytes_are_counted_over_all_partitions(self, world: OneLeader) -> None:
+        noise = random.Random(1).randbytes(20_000)
+        data = batch([noise + b"v" * 15_000_000], codec=CompressionCodec.ZSTD)
+        body = produce_request(TOPIC, {0: data, 1: data, 2: data})
+        (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
+        assert [answer.error_code for answer in topic.partition_responses] == [
+            ErrorCode.NONE,
+            ErrorCode.NONE,
+            ErrorCode.MESSAGE_TOO_LARGE,
+        ]
+
+    def test_what_is_broken_behind_its_bytes_counts_too(self, world: OneLeader) -> None:
+        good = batch([b"v" * 15_000_000], codec=CompressionCodec.GZIP)
+        broken = crc_of(good[:-8] + bytes(8))
+        body = produce_request(TOPIC, {0: broken, 1: broken, 2: broken})
+        (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
+        assert [answer.error_code for answer in topic.partition_responses] == [
+            ErrorCode.INVALID_RECORD,
+            ErrorCode.INVALID_RECORD,
+            ErrorCode.MESSAGE_TOO_LARGE,
+        ]
+
+    def test_a_topic_of_large_messages_takes_one_of_them(self) -> None:
+        world = OneLeader({"max.message.bytes": "60000000"})
+        noise = random.Random(1).randbytes(100_000)
+        data = batch([noise + b"v" * 50_000_000], codec=CompressionCodec.ZSTD)
+        assert world.produce(data).error_code == ErrorCode.NONE
+
+    def test_records_that_are_written_anew_count_more(self, world: OneLeader) -> None:
+        data = build_message_set(
+            [Record(offset, EPOCH_MS, None, b"v") for offset in range(15_000)], magic=1
+        )
+        body = produce_request(TOPIC, {0: data, 1: data})
+        (topic,) = world.asking.call(ApiKey.PRODUCE, 2, body).responses
+        assert [answer.error_code for answer in topic.partition_responses] == [
+            ErrorCode.NONE,
+            ErrorCode.MESSAGE_TOO_LARGE,
+        ]
+
+    def test_compressing_anew_counts_more(self) -> None:
+        world = OneLeader({"compression.type": "zstd"})
+        data = batch([b"v" * 900_000])
+        body = produce_request(TOPIC, {0: data, 1: data, 2: data})
+        (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
+        assert {answer.error_code for answer in topic.partition_responses} == {ErrorCode.NONE}
+        large = batch([b"v" * 9_000_000], codec=CompressionCodec.GZIP)
+        assert world.produce(large).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
 class TestWhoLeads:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.administration import Answers, TopicAnswer
+from barnabas.broker.administration import Answers, TopicAnswer, busy_before
 from barnabas.broker.connections import Request
 from barnabas.core.administration.config_description import describe_topic
 from barnabas.core.administration.creation import TopicPlan, TopicWish
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
 
+FIRST_VERSION_WITH_QUOTAS: Final = 6
+
+
 def handle(
     broker: Broker, request: Request, body: CreateTopicsRequest, now_ms: int
 ) -> CreateTopicsResponse | None:
@@ -34,13 +37,18 @@ def handle(
     wishes = [_wish(topic) for topic in body.topics if counts[topic.name] == 1]
 
     def on_answers(answers: Answers, answered_ms: int) -> None:
+        throttle_ms = busy_before(answers, request.api_version, FIRST_VERSION_WITH_QUOTAS)
         results = [
             _result(broker, topic.name, answers.get(topic.name, _TWICE)) for topic in body.topics
         ]
-        broker.answer(request, CreateTopicsResponse(topics=results))
+        broker.answer(request, CreateTopicsResponse(throttle_time_ms=throttle_ms, topics=results))
 
     broker.administration.create_topics(
-        wishes, is_validation=body.validate_only, timeout_ms=body.timeout_ms, then=on_answers
+        wishes,
+        is_validation=body.validate_only,
+        timeout_ms=body.timeout_ms,
+        then=on_answers,
+        request=request,
     )
     return None
 

@@ -53,6 +53,8 @@ class History:
         """Every record that was handed to the log at an offset, ever."""
         self.durable_end = 0
         """Below this offset every record was synced."""
+        self.cut_away: set[tuple[int, bytes]] = set()
+        """Records that were durable, with all before them, when a cut took them."""
         self.start = 0
         """Where the log may begin at the latest."""
         self.highest_start = 0
@@ -60,29 +62,32 @@ class History:
 
     def note_truncated(self, offset: int) -> None:
         """From the moment a cut is asked for, what is behind it need not be there."""
-        self.durable_end = min(self.durable_end, offset)
         for gone in [one for one in self.values if one >= offset]:
-            del self.values[gone]
+            value = self.values.pop(gone)
+            if gone < self.durable_end:
+                self.cut_away.add((gone, value))
+        self.durable_end = min(self.durable_end, offset)
 
     def allow_start(self, offset: int) -> None:
         self.start = offset
         self.highest_start = max(self.highest_start, offset)
 
-    def check_holes(self, offsets: list[int], log: PartitionLog) -> None:
+    def check_holes(self, found: list[tuple[int, bytes | None]], log: PartitionLog) -> None:
         """The end of a segment may be lost with the power and the next one not: nothing tells
         that from a gap in a compacted log. Nothing else makes a hole, least of all in what was
-        synced."""
+        synced; a cut takes what is behind it away before it takes what is at it."""
         bases = {segment.base_offset for segment in log.segments}
-        for before, after in pairwise(offsets):
+        for (before, _), (after, value) in pairwise(found):
             assert after > before
             if after != before + 1:
                 assert before + 1 >= self.durable_end, f"a hole at {before + 1}"
                 assert after in bases, f"a hole inside a segment at {before + 1}"
+                assert (after, value) not in self.cut_away, f"half a cut left {after} behind a hole"
 
     def check(self, log: PartitionLog | None) -> None:
         found = [] if log is None else read_all(log)
         if log is not None:
-            self.check_holes([offset for offset, _ in found], log)
+            self.check_holes(found, log)
         for offset, value in found:
             assert value is not None
             assert (offset, value) in self.ever, f"nobody wrote {value!r} at {offset}"
@@ -413,6 +418,42 @@ def test_power_lost_at_any_operation_with_any_part_of_the_rest_kept() -> None:
         draw = random.Random(operation)
         with told_with(Fault.POWER_CUT, operation, teller):
             check_after(teller, lambda disk, draw=draw: disk.cut_power(draw))
+
+
+BEFORE_CUT: tuple[Step, ...] = (
+    Teller.start,
+    lambda it: it.write(FIRST, 34),
+    lambda it: it.flush(FIRST),
+    Teller.wait,
+)
+CUT: tuple[Step, ...] = (
+    *BEFORE_CUT,
+    lambda it: it.truncate(FIRST, 25),
+    lambda it: it.write(FIRST, 16),
+    Teller.settle,
+)
+PARTS_KEPT = 12
+"""How often the power goes at one operation, each time with another part of the rest kept."""
+
+
+@pytest.mark.parametrize("story", [CUT, (*CUT[:-2], Teller.settle)], ids=["written on", "alone"])
+def test_a_cut_over_segments_takes_the_last_ones_first_whatever_part_of_it_is_kept(
+    story: tuple[Step, ...],
+) -> None:
+    """All of it was durable, and the checkpoints said so. Cut to the inside of a segment, with more than two behind it: their
+    names and the bytes of the one that stays reach the disk in no order but the one asked for."""
+    before = tell(BEFORE_CUT, None, 0, COMPACTED).world
+    assert len(before.log(FIRST).segments) >= 4
+    assert before.log(FIRST).recovery_point == 34
+    first = before.memory.operations
+    for operation in range(first, tell(story, None, 0, COMPACTED).world.memory.operations + 1):
+        for part in range(PARTS_KEPT):
+            teller = tell(story, Fault.POWER_CUT, operation, COMPACTED)
+            draw = random.Random(operation * PARTS_KEPT + part)
+            with told_with(Fault.POWER_CUT, operation, teller):
+                check_after(
+                    teller, lambda disk, draw=draw: disk.cut_power(draw), is_reopened=part == 0
+                )
 
 
 @settings(max_examples=6 * settings().max_examples)

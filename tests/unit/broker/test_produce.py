@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from barnabas.broker.ports import ConnectionId
 from barnabas.broker.replicas import PartitionWentOffline
 from barnabas.formats.batches.compression import CompressionCodec, compress
 from barnabas.formats.batches.header import BatchHeader, encode_batch
@@ -12,6 +13,7 @@ from barnabas.formats.batches.old_magic import build_message_set
 from barnabas.formats.batches.reader import Record
 from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.formats.wire.generated.update_metadata import UpdateMetadataPartitionState
+from barnabas.model.epochs import PartitionEpoch
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import DiskLost
 from barnabas.model.ids import BrokerId, TopicId
@@ -277,6 +279,35 @@ class TestReplication:
         answer = produced(client.answers[number])
         assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         assert answer.base_offset == 0
+
+    @pytest.mark.parametrize(
+        ("acks", "error"), [(-1, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND), (1, ErrorCode.NONE)]
+    )
+    def test_replicas_lost_between_append_and_write_are_told_to_who_asked_for_all(
+        self, acks: int, error: ErrorCode
+    ) -> None:
+        """A batch sent again is behind the watermark already: nothing but the write is awaited."""
+        world = OneLeader({"min.insync.replicas": "2"})
+        world.tell_leader(1, TOPIC, TOPIC_ID, {0: plan(1, 1, (1, 2), (1, 2))})
+        data = batch([b"a"], producer_id=7, producer_epoch=0, base_sequence=0)
+        assert world.produce(data, acks=1).error_code == ErrorCode.NONE
+        leader = world.partition().leader
+        assert leader is not None
+        assert leader.note_follower_fetch(BrokerId(2), 1, world.now_ms)
+        world.broker.replicas.note_watermark_moved(world.partition(), world.now_ms)
+        client = world.client(1)
+        number = client.send(ApiKey.PRODUCE, 9, produce_request(TOPIC, {0: data}, acks=acks))
+        take_in = world.host.on_frame
+
+        def take_in_and_shrink(connection: ConnectionId, frame: bytes) -> None:
+            take_in(connection, frame)
+            epoch = PartitionEpoch(leader.partition_epoch + 1)
+            leader.note_isr_committed(leader.leader_epoch, epoch, (BrokerId(1),), world.now_ms)
+
+        world.host.on_frame = take_in_and_shrink  # type: ignore[method-assign]
+        world.run(10)
+        answer = produced(client.answers[number])
+        assert (answer.error_code, answer.base_offset) == (error, 0)
 
 
 class TestBatches:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from barnabas.model.errors import DiskError
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.storage.log_events import DirectoryLost
 from barnabas.storage.log_manager import LogManager

@@ -30,6 +30,7 @@ class BrokerProcess:
         self,
         directory: Path,
         settings: Mapping[str, str] | None = None,
+        *,
         open_files_max: int | None = None,
         environment: Mapping[str, str] | None = None,
         options: Sequence[str] = (),

@@ -88,7 +88,7 @@ class Subject:
 def running_subject(name: str, directory: Path, options: Sequence[str] = ()) -> Iterator[Subject]:
     """One of the two until the generator is closed."""
     if name == OURS:
-        with BrokerProcess(directory, SETTINGS, options) as broker:
+        with BrokerProcess(directory, SETTINGS, options=options) as broker:
             yield Subject(name, broker.port, broker)
     else:
         need("java")

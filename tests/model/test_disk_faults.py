@@ -440,8 +440,11 @@ PARTS_KEPT = 12
 def test_a_cut_over_segments_takes_the_last_ones_first_whatever_part_of_it_is_kept(
     story: tuple[Step, ...],
 ) -> None:
-    """All of it was durable, and the checkpoints said so. Cut to the inside of a segment, with more than two behind it: their
-    names and the bytes of the one that stays reach the disk in no order but the one asked for."""
+    """All of it was durable, and the checkpoints said so.
+
+    Cut to the inside of a segment, with more than two behind it: their names and the bytes of the
+    one that stays reach the disk in no order but the one asked for.
+    """
     before = tell(BEFORE_CUT, None, 0, COMPACTED).world
     assert len(before.log(FIRST).segments) >= 4
     assert before.log(FIRST).recovery_point == 34

@@ -54,8 +54,8 @@ from barnabas.node.real_disk import RealDisk
 from barnabas.node.transport import SocketTransport
 from barnabas.storage.disk import DiskJob
 
-KEPT_BYTES = 31 * 1024 * 1024
-"""Just below the largest block for which glibc learns to keep what was freed."""
+KEPT_BYTES = 4 * 1024 * 1024
+"""Room for a few large batches; twice that is kept at most."""
 OTHER_FILES = 64
 """Libraries, the metadata file, the sockets listened on, links to peers, logs being loaded."""
 FILES_ENOUGH = 1 << 20

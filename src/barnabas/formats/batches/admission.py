@@ -287,29 +287,55 @@ def admit(
         max_timestamp = header.max_timestamp
     codec = header.compression_codec if rules.codec == KEEP_CODEC else rules.codec
     if codec != header.compression_codec or not summary.are_offsets_consecutive:
-        refused = _check_rebuildable(header, summary)
-        if refused is not None:
-            return refused
-        if not summary.are_offsets_consecutive or header.timestamp_type == LOG_APPEND_TIME:
-            budget.records_left -= header.record_count * REWRITTEN_RECORD_COST
-        if budget.records_left < 0 or not budget.pay_for_compressing(
-            plain_end - plain_at, rules.max_message_bytes
-        ):
-            return too_much_work()
-        written = rebuilt_batch(
+        rebuilt = _rebuild(
             plain[plain_at:plain_end],
             header,
             codec,
-            rules.codec_level,
+            rules,
             timestamp_type,
             max_timestamp,
-            summary.are_offsets_consecutive,
+            summary,
+            budget,
         )
+        if isinstance(rebuilt, Rejection):
+            return rebuilt
+        written = rebuilt
     elif header.timestamp_type != timestamp_type or header.max_timestamp != max_timestamp:
         written = with_timestamp_type(data, header, start, timestamp_type, max_timestamp)
     else:
         return check_size(header.size_bytes, rules) or AdmittedBatch(data, header, start)
     return check_size(len(written), rules) or AdmittedBatch(written, BatchHeader(written, 0), 0)
+
+
+def _rebuild(
+    records: bytes,
+    header: BatchHeader,
+    codec: int,
+    rules: ProduceRules,
+    timestamp_type: int,
+    max_timestamp: int,
+    summary: RecordsSummary,
+    budget: WorkBudget,
+) -> bytes | Rejection:
+    """The batch around its own records, if it could have been one and is not too much work."""
+    refused = _check_rebuildable(header, summary)
+    if refused is not None:
+        return refused
+    if not summary.are_offsets_consecutive or header.timestamp_type == LOG_APPEND_TIME:
+        budget.records_left -= header.record_count * REWRITTEN_RECORD_COST
+    if budget.records_left < 0 or not budget.pay_for_compressing(
+        len(records), rules.max_message_bytes
+    ):
+        return too_much_work()
+    return rebuilt_batch(
+        records,
+        header,
+        codec,
+        rules.codec_level,
+        timestamp_type,
+        max_timestamp,
+        summary.are_offsets_consecutive,
+    )
 
 
 def _decompress(

@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from barnabas.formats.znodes.configs import config_from_bytes, config_path, topic_entity
+from barnabas.formats.znodes.configs import (
+    check_config_node,
+    config_from_bytes,
+    config_path,
+    topic_entity,
+)
 from barnabas.model.config import TopicConfig
 from barnabas.model.errors import DecodeError
 from barnabas.model.znode import GetData, Outcome, StoreAnswer, StoreError
@@ -77,7 +82,9 @@ class TopicConfigs:
             return False
         overrides: Mapping[str, str] = NOTHING_IS_DELETED
         try:
-            overrides = config_from_bytes(config_path(topic_entity(topic)), outcome.data)
+            path = config_path(topic_entity(topic))
+            check_config_node(path, outcome.data)
+            overrides = config_from_bytes(path, outcome.data)
         except DecodeError as problem:
             self._broker.events.publish(TopicConfigUnreadable(topic, str(problem)), now_ms)
         self.apply(topic, overrides, now_ms)

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from barnabas.formats.znodes.configs import config_from_bytes, config_path, topic_entity
+from barnabas.formats.znodes.configs import (
+    check_config_node,
+    config_from_bytes,
+    config_path,
+    topic_entity,
+)
 from barnabas.model.config import TopicConfig
 from barnabas.model.config_marks import Unhonoured, check_topic_marks
 from barnabas.model.errors import DecodeError
@@ -19,10 +24,18 @@ from barnabas.model.znode import GetData, Outcome, StoreAnswer, StoreError
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
+NOTHING_IS_DELETED: Final = {
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "cleanup.policy": "delete",
+}
+"""Until the settings can be read."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigUnreadable:
-    """A config node holds no settings that can be read: the broker's own hold for the topic."""
+    """A config node holds no settings that can be read: the broker's own hold for the topic, but
+    nothing of it is deleted, since it may have been meant to stay for ever."""
 
     topic: str
     problem: str
@@ -81,9 +94,11 @@ class TopicConfigs:
             return True
         if not outcome.is_ok:
             return False
-        overrides: Mapping[str, str] = {}
+        overrides: Mapping[str, str] = NOTHING_IS_DELETED
         try:
-            overrides = config_from_bytes(config_path(topic_entity(topic)), outcome.data)
+            path = config_path(topic_entity(topic))
+            check_config_node(path, outcome.data)
+            overrides = config_from_bytes(path, outcome.data)
         except DecodeError as problem:
             self._broker.events.publish(TopicConfigUnreadable(topic, str(problem)), now_ms)
         self._adopt(topic, overrides)

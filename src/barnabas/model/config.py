@@ -1,7 +1,6 @@
 """The settings of a broker and of a topic: Kafka's keys as attributes, with 3.9's defaults."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import cast
 
@@ -17,6 +16,8 @@ from barnabas.model.listeners import (
 from barnabas.model.topic_config_keys import TOPIC_KEYS
 
 UNLIMITED = 2**63 - 1
+UNLIMITED_RETENTION = -1
+RETENTION_KEYS = ("retention.ms", "retention.bytes")
 """Kafka's word for "never" and "no limit" in a long."""
 
 TIERED_STORAGE_SWITCHES = (
@@ -200,15 +201,18 @@ class TopicConfig:
         """What holds for a topic with these overrides; they were checked when they were set.
 
         An override that is unknown or malformed all the same (somebody else wrote the znode) is
-        passed over: the broker's value holds, as a topic must not become unusable by it.
+        passed over: the broker's value holds, as a topic must not become unusable by it. Where it
+        was about retention nothing is deleted: it may have been meant to stay.
         """
         values: dict[str, ConfigValue] = {}
         for name, key in TOPIC_KEYS.items():
             value = broker_default(key, broker_config)
             text = overrides.get(name)
             if text is not None:
-                with suppress(ConfigRefused):
+                try:
                     value = parse(key, text)
+                except ConfigRefused:
+                    value = UNLIMITED_RETENTION if name in RETENTION_KEYS else value
             values[name.replace(".", "_")] = value
         return TopicConfig(**values)  # pyright: ignore[reportArgumentType]
 

@@ -158,7 +158,11 @@ def _from_outside(event: Event) -> Line | None:
         case ConfigChangeUnreadable(path, problem):
             return Line("WARN", f"{path} cannot be read and is passed over: {problem}")
         case TopicConfigUnreadable(topic, problem):
-            return Line("WARN", f"the settings of {topic} cannot be read, ours hold: {problem}")
+            return Line(
+                "WARN",
+                f"the settings of {topic} cannot be read: ours hold, and nothing of it is deleted "
+                f"until somebody sets them anew: {problem}",
+            )
         case TopicSettingUnhonoured(setting, reason, topics):
             names = ", ".join(topics[:TOPICS_NAMED_MAX])
             more = len(topics) - TOPICS_NAMED_MAX

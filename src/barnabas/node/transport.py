@@ -52,6 +52,8 @@ class _Accepted:
             framed.receive(self.transport.now_ms)
         if is_writable:
             self.transport.send_more(framed)
+        elif not is_readable:
+            framed.end("broken while nothing was read from it")
 
     def on_frame(self, data: bytes, start: int, end: int) -> None:
         self.broker.on_request(self.connection, data, start, end, self.transport.now_ms)
@@ -85,6 +87,8 @@ class _Peer:
             framed.receive(self.transport.now_ms)
         if is_writable:
             self.transport.send_more(framed)
+        elif not is_readable:
+            framed.end("broken while nothing was read from it")
 
     def on_frame(self, data: bytes, start: int, end: int) -> None:
         frame = data if start == 0 and end == len(data) else data[start:end]

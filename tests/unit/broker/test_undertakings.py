@@ -1,4 +1,4 @@
-"""Work that clients set going: a slice per turn, in rotation, bounded, each bug with its client."""
+"""Work that clients set going: a slice per turn, in rotation, bounded; bugs stay with requests."""
 
 from types import SimpleNamespace
 from typing import Any

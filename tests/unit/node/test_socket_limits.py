@@ -302,6 +302,27 @@ def test_who_reads_again_is_read_again(world: World) -> None:
     assert len(world.broker.frames) == 20
 
 
+@pytest.mark.parametrize("is_reset", [True, False])
+def test_a_reset_is_noticed_while_nothing_is_read(world: World, is_reset: bool) -> None:
+    client = world.connect()
+    world.transport.pause_reading(ConnectionId(1))
+    world.send(client, framed(b"later"))
+    if is_reset:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    else:
+        client.shutdown(socket.SHUT_WR)
+    client.close() if is_reset else None
+    world.turn(world.poller.wait(100))
+    assert world.poller.wait(10) == [], "it is told once, or not at all"
+    assert len(world.broker.closed) == is_reset
+    assert world.broker.frames == []
+    if not is_reset:
+        world.transport.resume_reading(ConnectionId(1))
+        world.transport.take_up_resumed()
+        world.run()
+        assert world.broker.frames == [b"later"], "a half-closed peer may still have sent"
+
+
 def test_nothing_is_kept_of_what_follows_a_refusal(world: World) -> None:
     """Its answers are not read, so it cannot be closed at once; what it still sends is left."""
     world.broker.answer = [bytes(OUT_BYTES_PAUSE)]

@@ -40,12 +40,12 @@ from barnabas.model.errors import CorruptBatch, DecompressedTooLarge
 FIRST_VERSION_OF_BATCHES: Final = 3
 """From this version of Produce on exactly one batch of magic 2 is expected per partition."""
 FIRST_VERSION_OF_ZSTD: Final = 7
-RECORDS_MAX: Final = 500_000
+RECORDS_MAX: Final = 1_000_000
 """In all batches of one request, which are walked while others wait; a few hundred bytes may hold
 as many, and no producer sends so many at once."""
 REWRITTEN_RECORD_COST: Final = 25
 """A record that is written anew, as those of old formats are, takes as long as so many walked."""
-DECOMPRESSED_BYTES_MAX: Final = 32 * 1024 * 1024
+DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
 """Out of all batches of one request; one alone may be as large as its topic's messages."""
 RECOMPRESSED_BYTE_COST: Final = 8
 """Compressing takes as long as decompressing so much more."""

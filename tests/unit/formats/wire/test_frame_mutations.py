@@ -195,10 +195,10 @@ def test_a_legal_message_may_have_any_size(message: tuple[ApiKey, int, str]) -> 
     key, version, side = message
     ((array, topics),) = DENSE[message].items()
     if len(topics) > 1:
-        plain = {array: topics * 12}
+        plain = {array: topics * 48}
     else:
         rows = next(name for name, value in topics[0].items() if isinstance(value, list))
-        plain = {array: [{**topics[0], rows: topics[0][rows] * 12}]}
+        plain = {array: [{**topics[0], rows: topics[0][rows] * 48}]}
     encoded = encode(key, version, side, build(key, message_of(key, side), plain))
     assert len(encoded) * MEMORY_PER_BYTE > 1.5 * MEMORY_FLOOR
     decode(key, version, side, encoded)

@@ -24,6 +24,7 @@ from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.producer_loading import replay_producers
 from barnabas.storage.producer_state import ProducerState
 from tests.behaviours import behaviour
+from tests.effort import some_of
 from tests.worlds.log_world import LogWorld, append, batch_of, read_all
 from tests.worlds.memory_disk import Fault, MemoryDisk
 
@@ -396,9 +397,13 @@ def test_the_story_alone_reaches_its_end() -> None:
 @pytest.mark.parametrize("fault", [Fault.FAIL, Fault.TEAR, Fault.FULL])
 def test_an_operation_that_fails_costs_nothing_durable(fault: Fault) -> None:
     """The process ends without the directory; then it is started again."""
-    for operation, line in enumerate(TRACE):
-        if fault is not Fault.FAIL and not line.startswith("write"):
-            continue  # Only a write can be done by half.
+    may_meet = [
+        operation
+        for operation, line in enumerate(TRACE)
+        # Only a write can be done by half.
+        if fault is Fault.FAIL or line.startswith("write")
+    ]
+    for operation in some_of(may_meet, 4):
         teller = tell(STORY, fault, operation)
         with told_with(fault, operation, teller):
             check_after(teller, MemoryDisk.kill_process, is_reopened=operation % 5 == 0)
@@ -406,14 +411,14 @@ def test_an_operation_that_fails_costs_nothing_durable(fault: Fault) -> None:
 
 @pytest.mark.parametrize("topic", [DELETED, COMPACTED], ids=["deleted", "compacted"])
 def test_power_lost_at_any_operation_takes_only_what_was_not_synced(topic: TopicConfig) -> None:
-    for operation in range(0, OPERATIONS, 3 if topic is COMPACTED else 1):
+    for operation in some_of(range(0, OPERATIONS, 3 if topic is COMPACTED else 1), 4):
         teller = tell(STORY, Fault.POWER_CUT, operation, topic)
         with told_with(Fault.POWER_CUT, operation, teller):
             check_after(teller, MemoryDisk.cut_power, is_reopened=operation % 5 == 0)
 
 
 def test_power_lost_at_any_operation_with_any_part_of_the_rest_kept() -> None:
-    for operation in range(0, OPERATIONS, 2):
+    for operation in some_of(range(0, OPERATIONS, 2), 3):
         teller = tell(STORY, Fault.POWER_CUT, operation)
         draw = random.Random(operation)
         with told_with(Fault.POWER_CUT, operation, teller):
@@ -440,17 +445,15 @@ PARTS_KEPT = 12
 def test_a_cut_over_segments_takes_the_last_ones_first_whatever_part_of_it_is_kept(
     story: tuple[Step, ...],
 ) -> None:
-    """All of it was durable, and the checkpoints said so.
-
-    Cut to the inside of a segment, with more than two behind it: their names and the bytes of the
-    one that stays reach the disk in no order but the one asked for.
-    """
+    """All of it was durable, and the checkpoints said so. It is cut inside a segment, with more
+    than two behind it: their names and the bytes of the one that stays reach the disk in no order
+    but the one asked for."""
     before = tell(BEFORE_CUT, None, 0, COMPACTED).world
     assert len(before.log(FIRST).segments) >= 4
     assert before.log(FIRST).recovery_point == 34
     first = before.memory.operations
     for operation in range(first, tell(story, None, 0, COMPACTED).world.memory.operations + 1):
-        for part in range(PARTS_KEPT):
+        for part in some_of(range(PARTS_KEPT), 3):
             teller = tell(story, Fault.POWER_CUT, operation, COMPACTED)
             draw = random.Random(operation * PARTS_KEPT + part)
             with told_with(Fault.POWER_CUT, operation, teller):

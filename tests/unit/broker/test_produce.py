@@ -164,7 +164,7 @@ class TestWorkOfOneRequest:
     def test_records_are_counted_over_all_partitions(
         self, world: OneLeader, codec: CompressionCodec
     ) -> None:
-        data = equal_records(200_000, codec)
+        data = equal_records(400_000, codec)
         body = produce_request(TOPIC, {0: data, 1: data, 2: data})
         (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
         assert [answer.error_code for answer in topic.partition_responses] == [
@@ -179,7 +179,7 @@ class TestWorkOfOneRequest:
 
     def test_decompressed_bytes_are_counted_over_all_partitions(self, world: OneLeader) -> None:
         noise = random.Random(1).randbytes(20_000)
-        data = batch([noise + b"v" * 15_000_000], codec=CompressionCodec.ZSTD)
+        data = batch([noise + b"v" * 50_000_000], codec=CompressionCodec.ZSTD)
         body = produce_request(TOPIC, {0: data, 1: data, 2: data})
         (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
         assert [answer.error_code for answer in topic.partition_responses] == [
@@ -189,7 +189,7 @@ class TestWorkOfOneRequest:
         ]
 
     def test_what_is_broken_behind_its_bytes_counts_too(self, world: OneLeader) -> None:
-        good = batch([b"v" * 15_000_000], codec=CompressionCodec.GZIP)
+        good = batch([b"v" * 70_000_000], codec=CompressionCodec.GZIP)
         broken = crc_of(good[:-8] + bytes(8))
         body = produce_request(TOPIC, {0: broken, 1: broken, 2: broken})
         (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
@@ -207,7 +207,7 @@ class TestWorkOfOneRequest:
 
     def test_records_that_are_written_anew_count_more(self, world: OneLeader) -> None:
         data = build_message_set(
-            [Record(offset, EPOCH_MS, None, b"v") for offset in range(15_000)], magic=1
+            [Record(offset, EPOCH_MS, None, b"v") for offset in range(30_000)], magic=1
         )
         body = produce_request(TOPIC, {0: data, 1: data})
         (topic,) = world.asking.call(ApiKey.PRODUCE, 2, body).responses
@@ -222,7 +222,7 @@ class TestWorkOfOneRequest:
         body = produce_request(TOPIC, {0: data, 1: data, 2: data})
         (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
         assert {answer.error_code for answer in topic.partition_responses} == {ErrorCode.NONE}
-        large = batch([b"v" * 9_000_000], codec=CompressionCodec.GZIP)
+        large = batch([b"v" * 20_000_000], codec=CompressionCodec.GZIP)
         assert world.produce(large).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 

@@ -278,25 +278,12 @@ def admit(
     refused = check_summary(header, summary, rules, earliest, latest)
     if refused is not None:
         return refused
-    timestamp_type = CREATE_TIME
-    max_timestamp = summary.max_timestamp
-    if rules.is_log_append_time:
-        timestamp_type = LOG_APPEND_TIME
-        max_timestamp = wall_ms
-    elif header.timestamp_type == LOG_APPEND_TIME:
-        max_timestamp = header.max_timestamp
+    timestamp_type, max_timestamp = _written_time(header, summary, rules, wall_ms)
     codec = header.compression_codec if rules.codec == KEEP_CODEC else rules.codec
     if codec != header.compression_codec or not summary.are_offsets_consecutive:
-        rebuilt = _rebuild(
-            plain[plain_at:plain_end],
-            header,
-            codec,
-            rules,
-            timestamp_type,
-            max_timestamp,
-            summary,
-            budget,
-        )
+        time = (timestamp_type, max_timestamp)
+        records = plain[plain_at:plain_end]
+        rebuilt = _rebuild(records, header, codec, rules, time, summary, budget)
         if isinstance(rebuilt, Rejection):
             return rebuilt
         written = rebuilt
@@ -307,13 +294,23 @@ def admit(
     return check_size(len(written), rules) or AdmittedBatch(written, BatchHeader(written, 0), 0)
 
 
+def _written_time(
+    header: BatchHeader, summary: RecordsSummary, rules: ProduceRules, wall_ms: int
+) -> tuple[int, int]:
+    """The type of timestamp and the latest one that the batch will be written with."""
+    if rules.is_log_append_time:
+        return LOG_APPEND_TIME, wall_ms
+    if header.timestamp_type == LOG_APPEND_TIME:
+        return CREATE_TIME, header.max_timestamp
+    return CREATE_TIME, summary.max_timestamp
+
+
 def _rebuild(
     records: bytes,
     header: BatchHeader,
     codec: int,
     rules: ProduceRules,
-    timestamp_type: int,
-    max_timestamp: int,
+    time: tuple[int, int],
     summary: RecordsSummary,
     budget: WorkBudget,
 ) -> bytes | Rejection:
@@ -332,8 +329,7 @@ def _rebuild(
         header,
         codec,
         rules.codec_level,
-        timestamp_type,
-        max_timestamp,
+        *time,
         summary.are_offsets_consecutive,
     )
 

@@ -178,7 +178,7 @@ class TestWorkOfOneRequest:
         assert world.produce(data, index=2).error_code == ErrorCode.NONE
 
     def test_decompressed_bytes_are_counted_over_all_partitions(self, world: OneLeader) -> None:
-        noise = random.Random(1).randbytes(20_000)
+        noise = random.Random(1).randbytes(60_000)
         data = batch([noise + b"v" * 50_000_000], codec=CompressionCodec.ZSTD)
         body = produce_request(TOPIC, {0: data, 1: data, 2: data})
         (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
@@ -189,7 +189,8 @@ class TestWorkOfOneRequest:
         ]
 
     def test_what_is_broken_behind_its_bytes_counts_too(self, world: OneLeader) -> None:
-        good = batch([b"v" * 70_000_000], codec=CompressionCodec.GZIP)
+        noise = random.Random(1).randbytes(10_000)
+        good = batch([noise + b"v" * 50_000_000], codec=CompressionCodec.GZIP)
         broken = crc_of(good[:-8] + bytes(8))
         body = produce_request(TOPIC, {0: broken, 1: broken, 2: broken})
         (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
@@ -222,7 +223,8 @@ class TestWorkOfOneRequest:
         body = produce_request(TOPIC, {0: data, 1: data, 2: data})
         (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
         assert {answer.error_code for answer in topic.partition_responses} == {ErrorCode.NONE}
-        large = batch([b"v" * 20_000_000], codec=CompressionCodec.GZIP)
+        noise = random.Random(1).randbytes(60_000)
+        large = batch([noise + b"v" * 20_000_000], codec=CompressionCodec.GZIP)
         assert world.produce(large).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 

@@ -8,6 +8,7 @@ from barnabas import compiled
 from barnabas.formats.batches.admission import (
     AdmittedBatch,
     ProduceRules,
+    WorkBudget,
     admit,
     check_batch,
     read_produced,
@@ -79,7 +80,7 @@ def _accept(batch: bytes) -> None:
     header = read_produced(batch, 0, len(batch), PRODUCE_VERSION)
     assert isinstance(header, BatchHeader)
     assert check_batch(batch, header, 0, RULES) is None
-    admitted = admit(batch, header, 0, RULES, 0)
+    admitted = admit(batch, header, 0, RULES, 0, WorkBudget())
     assert isinstance(admitted, AdmittedBatch)
     parts: list[bytes | memoryview] = []
     stamp(parts, admitted.data, admitted.header, admitted.start, 77, 3)

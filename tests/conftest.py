@@ -1,28 +1,29 @@
 """What holds for every test: how hard hypothesis tries, and that a failure can be repeated."""
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from barnabas import compiled
+from tests.effort import DEFAULT_PROFILE, PROFILE
 
 settings.register_profile(
-    "fast",
+    DEFAULT_PROFILE,
     max_examples=50,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("long", parent=settings.get_profile("fast"), max_examples=2000)
+WHOLE = settings.get_profile(DEFAULT_PROFILE)
+settings.register_profile("fast", parent=WHOLE, max_examples=15)
+settings.register_profile("long", parent=WHOLE, max_examples=2000)
 # What fails under a mutant is wanted as it is, not as small as it can be made.
 settings.register_profile(
     "unshrunk",
-    parent=settings.get_profile("fast"),
+    parent=WHOLE,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
 )
-settings.load_profile(os.environ.get("BARNABAS_HYPOTHESIS", "fast"))
+settings.load_profile(PROFILE)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -56,11 +56,17 @@ def main() -> int:
         digest = inputs_digest(names)
         if not is_built(digest):
             started = time.monotonic()
-            without = "" if WORK.exists() else "; BARNABAS_INTERPRETED=1 goes without"
-            print(f"compiling {len(names)} hot modules, a minute or two{without}", flush=True)
+            print(announcement(len(names), is_first=not WORK.exists()), flush=True)
             build(names, digest)
             print(f"hot modules: {len(names)} compiled in {time.monotonic() - started:.0f} s")
     return 0
+
+
+def announcement(modules: int, *, is_first: bool) -> str:
+    """What people read while they wait, the first time with the way not to."""
+    patience = f"compiling {modules} hot modules: a minute or two, three on a busy machine"
+    without = "; once, and BARNABAS_INTERPRETED=1 in front of the command goes without"
+    return patience + without * is_first
 
 
 @contextlib.contextmanager

@@ -6,7 +6,9 @@
 
 import ast
 import sys
+from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,17 +72,20 @@ def all_pages() -> dict[Path, str]:
 # -- docs/behaviours.md --------------------------------------------------------------------------
 
 
-def citations() -> list[Citation]:
+@cache
+def citations() -> tuple[Citation, ...]:
     """Every test that cites rows, in the order of files and lines."""
     found: list[Citation] = []
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
+        text = path.read_text(encoding="utf-8")
+        if "@behaviour(" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 rows = _cited_rows(node.decorator_list)
                 if rows:
                     found.append(Citation(str(path.relative_to(ROOT)), node.name, rows))
-    return found
+    return tuple(found)
 
 
 def _cited_rows(decorators: list[ast.expr]) -> tuple[str, ...]:
@@ -94,7 +99,7 @@ def _cited_rows(decorators: list[ast.expr]) -> tuple[str, ...]:
     return tuple(rows)
 
 
-def behaviours_page(cited: list[Citation]) -> str:
+def behaviours_page(cited: Sequence[Citation]) -> str:
     """Row, status and tests, section by section."""
     by_row: dict[str, list[Citation]] = {}
     for citation in cited:

@@ -11,6 +11,7 @@ that a run that was ended goes on where it was, as long as neither the source no
 
 import argparse
 import hashlib
+import importlib
 import os
 import resource
 import sys
@@ -163,15 +164,23 @@ def fork(mutant: Mutant, seconds: Mapping[str, float]) -> int:
     pid = os.fork()
     if pid:
         return pid
-    status = pytest.ExitCode.OK
+    if not mutant.tests:
+        os._exit(0)
+    # What stands when the mutant cannot be imported.
+    status = pytest.ExitCode.USAGE_ERROR
     try:
-        if mutant.tests:
-            silence = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(silence, 1)
-            os.dup2(silence, 2)
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, MEMORY_MAX_BYTES))
-            sys.meta_path.insert(0, MutatedImport(mutant.module, mutant.number))
-            arguments = [*MUTANT_QUIET, *mutant.tests]
+        silence = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silence, 1)
+        os.dup2(silence, 2)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, MEMORY_MAX_BYTES))
+        sys.meta_path.insert(0, MutatedImport(mutant.module, mutant.number))
+        importlib.import_module(mutant.module)
+        arguments = [*MUTANT_QUIET, *mutant.tests]
+        status = pytest.main(arguments, plugins=[TimeLimit(seconds)])
+        if status == pytest.ExitCode.USAGE_ERROR:
+            # The mutant changed the names of tests: their files, whole.
+            files = dict.fromkeys(test.partition("::")[0] for test in mutant.tests)
+            arguments = [*MUTANT_QUIET, *files]
             status = pytest.main(arguments, plugins=[TimeLimit(seconds)])
     finally:
         os._exit(int(status))

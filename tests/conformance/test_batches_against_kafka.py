@@ -14,6 +14,7 @@ from barnabas.formats.batches.admission import (
     AdmittedBatch,
     ProduceRules,
     Rejection,
+    WorkBudget,
     admit,
     check_batch,
     read_produced,
@@ -21,7 +22,11 @@ from barnabas.formats.batches.admission import (
 from barnabas.formats.batches.builder import BatchBuilder, build_batch
 from barnabas.formats.batches.compression import CODEC_OF_CONFIG, CompressionCodec
 from barnabas.formats.batches.control import EndMarker, build_end_marker
-from barnabas.formats.batches.conversion import admit_message_set, down_converted
+from barnabas.formats.batches.conversion import (
+    ConversionBudget,
+    admit_message_set,
+    down_converted,
+)
 from barnabas.formats.batches.header import BatchHeader, stamp
 from barnabas.formats.batches.old_magic import build_message_set, read_message_set
 from barnabas.formats.batches.reader import Record, RecordHeader, batches_in, read_records
@@ -220,7 +225,12 @@ def test_both_send_the_same_to_old_consumers():
             for first_offset in (0, 102):
                 lines.append(f"down {magic} {first_offset} {data.hex()}")
                 converted = down_converted(
-                    data, 0, len(data), to_magic=magic, first_offset=first_offset
+                    data,
+                    0,
+                    len(data),
+                    to_magic=magic,
+                    first_offset=first_offset,
+                    budget=ConversionBudget(),
                 )
                 assert isinstance(converted, bytes)
                 is_plain = codec is CompressionCodec.NONE
@@ -268,10 +278,12 @@ def _ours(version: int, settings: str, data: bytes) -> tuple[str, AdmittedBatch 
     rules = rules_of(settings)
     result: object = read_produced(data, 0, len(data), version)
     if result is None:
-        result = admit_message_set(data, 0, len(data), rules, NOW_MS)
+        result = admit_message_set(data, 0, len(data), rules, NOW_MS, WorkBudget())
     elif isinstance(result, BatchHeader):
         header = result
-        result = check_batch(data, header, 0, rules) or admit(data, header, 0, rules, NOW_MS)
+        result = check_batch(data, header, 0, rules) or admit(
+            data, header, 0, rules, NOW_MS, WorkBudget()
+        )
     if isinstance(result, Rejection):
         indexes = ",".join(str(index) for index, _ in result.record_errors)
         return f"{result.error_code.name} {indexes}".strip(), None

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -30,12 +30,15 @@ class BrokerProcess:
         self,
         directory: Path,
         settings: Mapping[str, str] | None = None,
+        *,
         open_files_max: int | None = None,
         environment: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         self.directory = directory
         self._open_files_max = open_files_max
         """What the system allows the process; None: what it allows this one."""
+        self.options = options
         self._environment = environment or {}
         self.port = free_port()
         self.log_path = directory / "broker.out"
@@ -68,7 +71,8 @@ class BrokerProcess:
         """Start and wait for the line that says it is ready."""
         assert self.process is None
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KAFKA_")}
-        command = [sys.executable, "-m", "barnabas", "broker", str(self.properties_path)]
+        program = [sys.executable, "-m", "barnabas", "broker", str(self.properties_path)]
+        command = [*program, *self.options]
         if self._open_files_max is not None:
             limited = f'ulimit -n {self._open_files_max} && exec "$@"'
             command = ["sh", "-c", limited, "sh", *command]

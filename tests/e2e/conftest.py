@@ -12,7 +12,9 @@ def subject(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Subject]:
     """Our broker, and a real Kafka 3.9.2 that has to answer the same."""
-    yield from running_subject(request.param, tmp_path_factory.mktemp(request.param))
+    # What comes by the hundred is counted in the log unless somebody wants to see it all.
+    directory = tmp_path_factory.mktemp(request.param)
+    yield from running_subject(request.param, directory, ["--verbose"])
 
 
 @pytest.fixture(scope="session")

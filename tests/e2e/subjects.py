@@ -1,6 +1,6 @@
 """The brokers that are asked wrong things: ours, and the real one that ours is held to."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.e2e import raw_answers, raw_batches, raw_requests
@@ -85,10 +85,10 @@ class Subject:
         assert stored[0].base_offset == answer.base_offset
 
 
-def running_subject(name: str, directory: Path) -> Iterator[Subject]:
+def running_subject(name: str, directory: Path, options: Sequence[str] = ()) -> Iterator[Subject]:
     """One of the two until the generator is closed."""
     if name == OURS:
-        with BrokerProcess(directory, SETTINGS) as broker:
+        with BrokerProcess(directory, SETTINGS, options=options) as broker:
             yield Subject(name, broker.port, broker)
     else:
         need("java")

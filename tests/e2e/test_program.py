@@ -2,6 +2,7 @@
 
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -143,6 +144,28 @@ def test_keys_without_effect_are_warned_about_at_start(tmp_path: Path):
     assert "num.partition is no key of Kafka's; did you mean num.partitions?" in errors
 
 
+@pytest.mark.parametrize(
+    ("settings", "warning"),
+    [
+        ({"max_connections": "0"}, "max.connections=0: leaves no room for the controller"),
+        ({"advertised_listeners": "PLAINTEXT://127.0.0.1:1"}, None),
+    ],
+)
+def test_a_broker_that_cannot_reach_itself_says_so_once(
+    tmp_path: Path, settings: dict[str, str], warning: str | None
+):
+    path = _properties(tmp_path, **settings)
+    with _running("broker", path) as process:
+        # That it is told of nothing for so long is twenty requests in vain.
+        _await_line(process, "[KafkaServer id=1] started")
+        process.terminate()
+        _, errors = process.communicate(timeout=SECONDS_MAX)
+    again = [line for line in errors.splitlines() if "to broker 1 is sent again" in line]
+    assert len(again) == 2
+    assert again[1].endswith("more within 30 s)")
+    assert warning is None or warning in errors
+
+
 def test_a_taken_port_names_its_holder(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -163,7 +186,13 @@ def test_a_second_broker_on_the_same_directories_is_refused_and_names_the_first(
         finished = _barnabas("broker", str(second.properties_path))
         assert finished.returncode == 1
         assert f"process {first.pid}" in finished.stderr
-        assert "see:   docs/errors.md#" in finished.stderr
+        assert "see:   docs/errors.md#directory-in-use" in finished.stderr
+        # With a metadata directory of its own it is the log directory that says so.
+        third = BrokerProcess(tmp_path / "third", {"log.dirs": str(first.log_dir)})
+        finished = _barnabas("broker", str(third.properties_path))
+        assert finished.returncode == 1
+        assert f"process {first.pid}" in finished.stderr
+        assert "see:   docs/errors.md#directory-in-use" in finished.stderr
 
 
 def test_a_directory_of_another_cluster_is_left_as_it_is(tmp_path: Path):
@@ -175,8 +204,24 @@ def test_a_directory_of_another_cluster_is_left_as_it_is(tmp_path: Path):
     finished = _barnabas("broker", str(other.properties_path))
     assert finished.returncode == 1
     assert "foreign-directory" in finished.stderr
+    cluster_id = before["meta.properties"].split(b"cluster.id=")[1].split()[0].decode()
+    assert "cause: the metadata store is new" in finished.stderr
+    assert f"of another cluster: found cluster.id={cluster_id}" in finished.stderr
     after = {path.name: path.read_bytes() for path in broker.log_dir.iterdir() if path.is_file()}
     assert after == before
+
+
+def test_a_log_directory_that_is_removed_is_told_by_file_and_reason(tmp_path: Path):
+    settings = {"replica.high.watermark.checkpoint.interval.ms": "100"}
+    broker = BrokerProcess(tmp_path, settings).start()
+    shutil.rmtree(broker.log_dir)
+    assert broker.process is not None
+    assert broker.process.wait(SECONDS_MAX) == 1
+    told = broker.story()
+    assert f"{broker.log_dir} is offline with its 0 replicas: {broker.log_dir}/" in told
+    assert "No such file or directory" in told
+    assert f"the last one: {broker.log_dir}/" in told
+    assert "see:   docs/errors.md#disk-refuses" in told
 
 
 def test_up_says_what_it_runs_where_it_differs_and_how_to_stop_it(tmp_path: Path):

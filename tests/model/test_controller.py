@@ -7,7 +7,7 @@ store says, what the controller believes and what the brokers were told must be 
 
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -253,10 +253,5 @@ class ControllerMachine(RuleBasedStateMachine):
         )
 
 
-ControllerMachine.TestCase.settings = settings(
-    max_examples=40,
-    stateful_step_count=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+ControllerMachine.TestCase.settings = settings(stateful_step_count=25)
 TestController = ControllerMachine.TestCase

@@ -24,6 +24,7 @@ from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.producer_loading import replay_producers
 from barnabas.storage.producer_state import ProducerState
 from tests.behaviours import behaviour
+from tests.effort import some_of
 from tests.worlds.log_world import LogWorld, append, batch_of, read_all
 from tests.worlds.memory_disk import Fault, MemoryDisk
 
@@ -53,6 +54,8 @@ class History:
         """Every record that was handed to the log at an offset, ever."""
         self.durable_end = 0
         """Below this offset every record was synced."""
+        self.cut_away: set[tuple[int, bytes]] = set()
+        """Records that were durable, with all before them, when a cut took them."""
         self.start = 0
         """Where the log may begin at the latest."""
         self.highest_start = 0
@@ -60,29 +63,32 @@ class History:
 
     def note_truncated(self, offset: int) -> None:
         """From the moment a cut is asked for, what is behind it need not be there."""
-        self.durable_end = min(self.durable_end, offset)
         for gone in [one for one in self.values if one >= offset]:
-            del self.values[gone]
+            value = self.values.pop(gone)
+            if gone < self.durable_end:
+                self.cut_away.add((gone, value))
+        self.durable_end = min(self.durable_end, offset)
 
     def allow_start(self, offset: int) -> None:
         self.start = offset
         self.highest_start = max(self.highest_start, offset)
 
-    def check_holes(self, offsets: list[int], log: PartitionLog) -> None:
+    def check_holes(self, found: list[tuple[int, bytes | None]], log: PartitionLog) -> None:
         """The end of a segment may be lost with the power and the next one not: nothing tells
         that from a gap in a compacted log. Nothing else makes a hole, least of all in what was
-        synced."""
+        synced; a cut takes what is behind it away before it takes what is at it."""
         bases = {segment.base_offset for segment in log.segments}
-        for before, after in pairwise(offsets):
+        for (before, _), (after, value) in pairwise(found):
             assert after > before
             if after != before + 1:
                 assert before + 1 >= self.durable_end, f"a hole at {before + 1}"
                 assert after in bases, f"a hole inside a segment at {before + 1}"
+                assert (after, value) not in self.cut_away, f"half a cut left {after} behind a hole"
 
     def check(self, log: PartitionLog | None) -> None:
         found = [] if log is None else read_all(log)
         if log is not None:
-            self.check_holes([offset for offset, _ in found], log)
+            self.check_holes(found, log)
         for offset, value in found:
             assert value is not None
             assert (offset, value) in self.ever, f"nobody wrote {value!r} at {offset}"
@@ -391,9 +397,13 @@ def test_the_story_alone_reaches_its_end() -> None:
 @pytest.mark.parametrize("fault", [Fault.FAIL, Fault.TEAR, Fault.FULL])
 def test_an_operation_that_fails_costs_nothing_durable(fault: Fault) -> None:
     """The process ends without the directory; then it is started again."""
-    for operation, line in enumerate(TRACE):
-        if fault is not Fault.FAIL and not line.startswith("write"):
-            continue  # Only a write can be done by half.
+    may_meet = [
+        operation
+        for operation, line in enumerate(TRACE)
+        # Only a write can be done by half.
+        if fault is Fault.FAIL or line.startswith("write")
+    ]
+    for operation in some_of(may_meet, 4):
         teller = tell(STORY, fault, operation)
         with told_with(fault, operation, teller):
             check_after(teller, MemoryDisk.kill_process, is_reopened=operation % 5 == 0)
@@ -401,18 +411,55 @@ def test_an_operation_that_fails_costs_nothing_durable(fault: Fault) -> None:
 
 @pytest.mark.parametrize("topic", [DELETED, COMPACTED], ids=["deleted", "compacted"])
 def test_power_lost_at_any_operation_takes_only_what_was_not_synced(topic: TopicConfig) -> None:
-    for operation in range(0, OPERATIONS, 3 if topic is COMPACTED else 1):
+    for operation in some_of(range(0, OPERATIONS, 3 if topic is COMPACTED else 1), 4):
         teller = tell(STORY, Fault.POWER_CUT, operation, topic)
         with told_with(Fault.POWER_CUT, operation, teller):
             check_after(teller, MemoryDisk.cut_power, is_reopened=operation % 5 == 0)
 
 
 def test_power_lost_at_any_operation_with_any_part_of_the_rest_kept() -> None:
-    for operation in range(0, OPERATIONS, 2):
+    for operation in some_of(range(0, OPERATIONS, 2), 3):
         teller = tell(STORY, Fault.POWER_CUT, operation)
         draw = random.Random(operation)
         with told_with(Fault.POWER_CUT, operation, teller):
             check_after(teller, lambda disk, draw=draw: disk.cut_power(draw))
+
+
+BEFORE_CUT: tuple[Step, ...] = (
+    Teller.start,
+    lambda it: it.write(FIRST, 34),
+    lambda it: it.flush(FIRST),
+    Teller.wait,
+)
+CUT: tuple[Step, ...] = (
+    *BEFORE_CUT,
+    lambda it: it.truncate(FIRST, 25),
+    lambda it: it.write(FIRST, 16),
+    Teller.settle,
+)
+PARTS_KEPT = 12
+"""How often the power goes at one operation, each time with another part of the rest kept."""
+
+
+@pytest.mark.parametrize("story", [CUT, (*CUT[:-2], Teller.settle)], ids=["written on", "alone"])
+def test_a_cut_over_segments_takes_the_last_ones_first_whatever_part_of_it_is_kept(
+    story: tuple[Step, ...],
+) -> None:
+    """All of it was durable, and the checkpoints said so. It is cut inside a segment, with more
+    than two behind it: their names and the bytes of the one that stays reach the disk in no order
+    but the one asked for."""
+    before = tell(BEFORE_CUT, None, 0, COMPACTED).world
+    assert len(before.log(FIRST).segments) >= 4
+    assert before.log(FIRST).recovery_point == 34
+    first = before.memory.operations
+    for operation in range(first, tell(story, None, 0, COMPACTED).world.memory.operations + 1):
+        for part in some_of(range(PARTS_KEPT), 3):
+            teller = tell(story, Fault.POWER_CUT, operation, COMPACTED)
+            draw = random.Random(operation * PARTS_KEPT + part)
+            with told_with(Fault.POWER_CUT, operation, teller):
+                check_after(
+                    teller, lambda disk, draw=draw: disk.cut_power(draw), is_reopened=part == 0
+                )
 
 
 @settings(max_examples=6 * settings().max_examples)

@@ -1,13 +1,20 @@
-"""The same story on files and in memory leaves the same bytes behind."""
+"""The same story on files and in memory leaves the same bytes behind, and the same ones durable.
+
+What the fault tests prove of the log engine they prove on the disk in memory; it holds on files
+because every sync and every rename is asked of the kernel in the same order and finds the same.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from barnabas.model.config import TopicConfig
 from barnabas.model.ids import TopicPartition
 from barnabas.node.real_disk import RealDisk
-from barnabas.storage.disk import Disk, DiskJob
+from barnabas.storage.disk import Disk, DiskJob, FileId
+from tests.worlds.kernel_calls import RENAME, SYNC, SYNC_DIRECTORY, KernelCall, KernelCalls
 from tests.worlds.log_world import LogWorld, append, batch_of, produce, read_all
 from tests.worlds.memory_disk import MemoryDisk
 
@@ -44,6 +51,7 @@ def tell(disk: Disk, pump: Callable[[], object], root: str) -> list[object]:
             world.log(FIRST).write_out()
             world.settle()
     look()
+    assert len(world.log(FIRST).segments) > 3
     world.log(FIRST).truncate_to(37, world.wall_ms)
     world.log(SECOND).set_high_watermark(40)
     world.log(SECOND).delete_records_before(33)
@@ -106,3 +114,71 @@ def test_files_and_memory_agree(tmp_path: Path) -> None:
     assert seen == tell(memory, memory.run_jobs, "/logs")
     assert files_below(tmp_path / "logs") == memory.snapshot("/logs")
     assert len(memory.snapshot("/logs")) > 20
+
+
+class OneAfterTheOther:
+    """A disk whose jobs are done where the memory disk does them; all else is the disk's."""
+
+    def __init__(self, disk: RealDisk) -> None:
+        self._disk = disk
+        self._jobs: list[DiskJob] = []
+        self._worked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._disk, name)
+
+    def run(self, job: DiskJob) -> None:
+        self._jobs.append(job)
+
+    def finish_jobs(self) -> None:
+        while self._worked < len(self._jobs):
+            job = self._jobs[self._worked]
+            self._worked += 1
+            job.result = job.work()
+
+    def pump(self) -> None:
+        self.finish_jobs()
+        jobs, self._jobs, self._worked = self._jobs, [], 0
+        for job in jobs:
+            job.done(job)
+
+
+class NotingDisk(MemoryDisk):
+    """What it makes durable and in which order, in the words of the kernel's calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[KernelCall] = []
+
+    def sync(self, file: FileId) -> None:
+        super().sync(file)
+        opened = self._opened(file)
+        self.noted.append(KernelCall(SYNC, opened.path[1:], opened.node.synced))
+
+    def sync_directory(self, path: str) -> None:
+        super().sync_directory(path)
+        directory = self._walk(path)
+        assert directory is not None
+        found = KernelCall(SYNC_DIRECTORY, path[1:], sorted(directory.synced))
+        self.noted.append(found)
+
+    def rename(self, source: str, target: str) -> None:
+        super().rename(source, target)
+        self.noted.append(KernelCall(RENAME, source[1:], target[1:]))
+
+
+def test_the_kernel_is_asked_for_what_is_durable_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = NotingDisk()
+    seen = tell(memory, memory.run_jobs, "/logs")
+    kernel = KernelCalls(tmp_path, monkeypatch)
+    real = OneAfterTheOther(RealDisk(lambda job: None))
+    assert tell(cast("Disk", real), real.pump, str(tmp_path / "logs")) == seen
+    for number, (asked, noted) in enumerate(
+        zip(kernel.without_opens(), memory.noted, strict=False)
+    ):
+        assert asked == noted, f"call {number}"
+    assert len(kernel.without_opens()) == len(memory.noted)
+    assert {call.kind for call in memory.noted} == {SYNC, SYNC_DIRECTORY, RENAME}
+    assert len(memory.noted) > 100

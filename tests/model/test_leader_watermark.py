@@ -157,4 +157,4 @@ class Watermark(RuleBasedStateMachine):
 
 
 TestWatermark = Watermark.TestCase
-TestWatermark.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestWatermark.settings = settings(stateful_step_count=40)

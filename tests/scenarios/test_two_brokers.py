@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.fetch_reads import READ_COMMITTED
 from barnabas.broker.leader_fetcher import FollowerMoved, LogTruncated, ReplicationFailed
 from barnabas.core.replication.follower_states import FollowerState
 from barnabas.formats.logdir.checkpoints import decode_offset_checkpoint
@@ -18,6 +19,7 @@ from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.storage.partition_log import PartitionLog
 from tests.behaviours import behaviour
+from tests.worlds.log_world import append, batch_of
 from tests.worlds.requests import batch, fetch_request, produce_request, produced, values_of
 from tests.worlds.virtual_network import LATENCY_MS
 from tests.worlds.virtual_world import LOG_DIR, PartitionPlan, VirtualWorld, plan
@@ -65,9 +67,9 @@ class TwoBrokers(VirtualWorld):
         body = produce_request(TOPIC, {0: batch(values)}, acks=acks, timeout_ms=timeout_ms)
         return produced(client.call(ApiKey.PRODUCE, 11, body))
 
-    def consume(self, at: int, offset: int = 0) -> PartitionData:
+    def consume(self, at: int, offset: int = 0, *, isolation_level: int = 0) -> PartitionData:
         client = self.client(at)
-        body = fetch_request(TOPIC, {0: offset}, topic_id=TOPIC_ID)
+        body = fetch_request(TOPIC, {0: offset}, topic_id=TOPIC_ID, isolation_level=isolation_level)
         (topic,) = client.call(ApiKey.FETCH, 17, body).responses
         return topic.partitions[0]
 
@@ -103,6 +105,26 @@ def test_the_watermark_is_seen_by_a_consumer_only_when_the_follower_has_fetched(
     world.run_until(lambda: world.log(1).high_watermark == 2)
     seen = world.consume(1)
     assert (seen.high_watermark, values_of(seen)) == (2, [b"a", b"b"])
+
+
+def test_a_transaction_above_the_watermark_shows_nothing_to_who_reads_committed(
+    world: TwoBrokers,
+) -> None:
+    """What is not replicated may be lost, whether a transaction begins behind it or not."""
+    world.network.cut("broker1", "broker2")
+    assert world.produce(1, b"a", acks=1).error_code == ErrorCode.NONE
+    open_transaction = batch_of(
+        b"b", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
+    # Nobody coordinates transactions yet, so the leader is handed the batch itself.
+    assert append(world.log(1), open_transaction).base_offset == 1
+    assert world.produce(1, b"c", acks=1).base_offset == 2
+    seen = world.consume(1, isolation_level=READ_COMMITTED)
+    assert (seen.high_watermark, seen.last_stable_offset, values_of(seen)) == (0, 0, [])
+    world.network.mend("broker1", "broker2")
+    world.run_until(lambda: world.log(1).high_watermark == 3)
+    seen = world.consume(1, isolation_level=READ_COMMITTED)
+    assert (seen.high_watermark, seen.last_stable_offset, values_of(seen)) == (3, 1, [b"a"])
 
 
 def test_a_consumer_that_waits_is_answered_when_the_watermark_moves(world: TwoBrokers) -> None:

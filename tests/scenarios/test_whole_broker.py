@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.topic_configs import TopicSettingUnhonoured
 from barnabas.formats.wire.api_keys import ApiKey
+from barnabas.formats.wire.generated.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from barnabas.formats.wire.generated.delete_topics import DeleteTopicsRequest
 from barnabas.formats.wire.generated.init_producer_id import InitProducerIdRequest
 from barnabas.formats.wire.generated.metadata import MetadataRequest, MetadataRequestTopic
@@ -62,6 +68,27 @@ def test_a_topic_asked_for_is_created_and_can_be_used(world: Whole) -> None:
     topic_id = world.create("t")
     assert world.produce("t", b"a", b"b") == (0, 0)
     assert world.consume("t", topic_id) == [b"a", b"b"]
+
+
+def test_a_topic_that_asks_for_compaction_is_told_of_once_and_never_refused(world: Whole) -> None:
+    for name, policy in (("a", "compact"), ("b", "delete"), ("c", "compact,delete")):
+        config = CreatableTopicConfig(name="cleanup.policy", value=policy)
+        topic = CreatableTopic(name=name, num_partitions=3, replication_factor=1, configs=[config])
+        answer = world.client(1).call(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[topic]))
+        assert answer.topics[0].error_code == ErrorCode.NONE
+        world.create(name)
+    world.run(60_000)
+    told = world.host.told.of(TopicSettingUnhonoured)
+    assert [(one.setting, one.topics) for one in told] == [
+        ("cleanup.policy=compact", ("a",)),
+        ("cleanup.policy=compact,delete", ("c",)),
+    ]
+    assert "nothing is compacted yet" in told[0].reason
+    world.host.kill()
+    world.run(20_000)
+    world.host.start_whole()
+    world.create("a")
+    assert len(world.host.told.of(TopicSettingUnhonoured)) == 4
 
 
 def test_what_was_acknowledged_survives_a_kill(world: Whole) -> None:

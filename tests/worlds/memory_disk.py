@@ -12,7 +12,7 @@ from barnabas.model.errors import (
     DiskFull,
     DiskLost,
     FileMissing,
-    LogDirectoryRefused,
+    LogDirectoryInUse,
     TooManyOpenFiles,
 )
 from barnabas.storage.disk import Buffer, DiskJob, FileId, FileStatus
@@ -474,9 +474,12 @@ class MemoryDisk:
 
     def lock(self, path: str) -> None:
         if path in self._locks:
-            raise LogDirectoryRefused(f"{path} is already locked by this process")
+            raise LogDirectoryInUse(f"{path} is already locked by this process")
         self.close(self.open(path, create=True))
         self._locks.append(path)
+
+    def lock_holder(self, path: str) -> str | None:
+        return "this process" if path in self._locks else None
 
     def unlock(self, path: str) -> None:
         self._locks.remove(path)

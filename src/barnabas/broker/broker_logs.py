@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from barnabas.model.errors import DiskError
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.storage.log_events import DirectoryLost
 from barnabas.storage.log_manager import LogManager
@@ -26,7 +27,7 @@ class LogComplaint:
 
 @dataclass(frozen=True, slots=True)
 class LogDirectoryLost:
-    """A log directory went offline with all its replicas."""
+    """A log directory went offline with all its replicas; the reason names the file."""
 
     path: str
     reason: str
@@ -52,7 +53,7 @@ class BrokerLogs:
         )
         self._on_opened: Opened | None = None
         self._on_refused: OpeningRefused | None = None
-        self._on_last_lost: Opened | None = None
+        self._on_last_lost: Callable[[DiskError, int], None] | None = None
 
     def open(self, on_opened: Opened, on_refused: OpeningRefused, now_ms: int) -> None:
         """Load every log in the directories, which `manager.directories.inspect` has looked at."""
@@ -60,8 +61,8 @@ class BrokerLogs:
         broker = self._broker
         self.manager.open(broker.cluster_id, broker.broker_id, now_ms, broker.wall_clock.epoch_ms())
 
-    def on_last_directory_lost(self, then: Opened) -> None:
-        """Call `then(now_ms)` when no log directory is left: a broker without any stops."""
+    def on_last_directory_lost(self, then: Callable[[DiskError, int], None]) -> None:
+        """Call `then(error, now_ms)` when no log directory is left: a broker without any stops."""
         self._on_last_lost = then
 
     def close(self, now_ms: int) -> None:
@@ -135,7 +136,8 @@ class BrokerLogs:
             if partition is not None:
                 self._broker.replicas.take_offline(partition, reason, now_ms)
         self._broker.events.publish(
-            LogDirectoryLost(lost.path, reason, lost.topic_partitions, lost.is_last), now_ms
+            LogDirectoryLost(lost.path, str(lost.error), lost.topic_partitions, lost.is_last),
+            now_ms,
         )
         if lost.is_last and self._on_last_lost is not None:
-            self._on_last_lost(now_ms)
+            self._on_last_lost(lost.error, now_ms)

@@ -18,6 +18,7 @@ from barnabas.formats.znodes.configs import (
     DEFAULT_ENTITY,
     TOPICS,
     ConfigChange,
+    check_config_node,
     config_from_bytes,
     config_path,
     topic_entity,
@@ -173,6 +174,7 @@ class DynamicConfigs:
         if not outcome.is_ok and outcome.error is not StoreError.NO_NODE:
             return
         try:
+            check_config_node(path, outcome.data)
             overrides = config_from_bytes(path, outcome.data)
         except DecodeError as problem:
             self._publish(ConfigChangeUnreadable(path, str(problem)), now_ms)

@@ -16,7 +16,7 @@ from barnabas.broker.event_stream import (
     BrokerStopped,
     ListenersWanted,
 )
-from barnabas.model.errors import BarnabasError, DiskLost
+from barnabas.model.errors import BarnabasError, DiskError, DiskLost
 from barnabas.model.ids import NO_BROKER, BrokerId
 from barnabas.storage.log_opening import topics_in
 
@@ -42,8 +42,9 @@ class Life:
 
     def start(self) -> None:
         """Begin; `BarnabasError` when the directories cannot be ours, else news by events."""
-        self._broker.logs.manager.directories.inspect()
-        self._broker.registration.prepare(self._note_cluster)
+        directories = self._broker.logs.manager.directories
+        directories.inspect()
+        self._broker.registration.prepare(self._note_cluster, directories.stored_cluster_id)
 
     def _note_cluster(self, cluster_id: str, now_ms: int) -> None:
         broker = self._broker
@@ -129,7 +130,7 @@ class Life:
         broker.logs.close(now_ms)
         broker.events.publish(BrokerStopped(), now_ms)
 
-    def _note_last_directory_lost(self, now_ms: int) -> None:
+    def _note_last_directory_lost(self, error: DiskError, now_ms: int) -> None:
         paths = ", ".join(self._broker.config.log_dirs)
-        lost = DiskLost(paths, "no log directory is left")
+        lost = DiskLost(paths, f"no log directory is left; the last one: {error}")
         self._broker.events.publish(BrokerFailed(lost), now_ms)

@@ -6,7 +6,7 @@ A produce waits at an offset of each of its partitions, and a watermark that mov
 than it releases. A fetch waits at the end of what it may read; any advance of that end is what it
 waits for, so that it touches nobody else either (with fetch.min.bytes above one an advance may be
 too small: then it is looked at again). A deadline is set only for what is still waiting at the end
-of the turn, and nothing waits for a connection that is gone.
+of the turn. Neither kind waits for a connection that is gone.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ PARKED_FETCHES_MAX: Final = 100_000
 """Above it a fetch is answered with what there is."""
 PARKED_PRODUCES_MAX: Final = 100_000
 """Above it a produce that would wait is answered REQUEST_TIMED_OUT: it may or may not stay."""
+
+PRODUCE_TIMEOUT_MS_MAX: Final = 900_000
+"""A quarter of an hour, the longest that librdkafka lets a producer ask for."""
 
 WHEN_WRITTEN: Final = -1
 """The offset to wait for when the leader's own write is enough (acks 0 and 1)."""
@@ -77,6 +80,11 @@ class PendingProduce:
         self.waiting: list[PartitionWait] | None = None
         """Where it is parked; None until the end of the turn in which it came."""
         self.deadline: Deadline | None = None
+
+    @property
+    def connection(self) -> Connection | None:
+        """Whose it is; None when this broker itself appended it."""
+        return None if self.request is None else self.request.connection
 
 
 StagedBatch = tuple[int, PendingProduce, PartitionProduceResponse]
@@ -233,7 +241,8 @@ class Purgatory:
         self._deadlines = deadlines
         self._router = router
         self._finish_produce = finish_produce
-        self._parked_produces: dict[PendingProduce, None] = {}
+        self._parked_produces: int = 0
+        self._produces_of: dict[Connection | None, dict[PendingProduce, None]] = {}
         self._parked_fetches: dict[ParkedFetchEntry, None] = {}
         self._by_connection: dict[Connection, dict[ParkedFetchEntry, None]] = {}
 
@@ -255,11 +264,16 @@ class Purgatory:
         produce.waiting_count -= 1
         if produce.waiting_count == 0:
             if produce.deadline is not None:
-                produce.deadline.cancel()
-                del self._parked_produces[produce]
+                self._unpark_produce(produce, produce.deadline)
             request = produce.request
-            if request is None or produce.has_error or produce.acks == 0:
+            if request is None:
                 self._finish_produce(produce, now_ms)
+            elif produce.has_error or produce.acks == 0:
+                try:
+                    self._finish_produce(produce, now_ms)
+                except Exception as bug:
+                    # Whoever moved the watermark must not suffer for this one.
+                    self._router.fail(request, bug, now_ms)
             else:
                 self._router.answer(request, produce.response)
 
@@ -268,17 +282,36 @@ class Purgatory:
         required_offset, produce, answer = staged
         waiting = produce.waiting
         if waiting is None:
-            if produce.timeout_ms <= 0 or len(self._parked_produces) >= self.parked_produces_max:
+            connection = produce.connection
+            if connection is not None and connection.is_closed:
+                return
+            if produce.timeout_ms <= 0 or self._parked_produces >= self.parked_produces_max:
                 self.settle_answer(produce, answer, _TIMED_OUT, now_ms)
                 return
             waiting = produce.waiting = []
-            self._parked_produces[produce] = None
+            self._parked_produces += 1
+            same_connection = self._produces_of.get(connection)
+            if same_connection is None:
+                self._produces_of[connection] = {produce: None}
+            else:
+                same_connection[produce] = None
+            timeout_ms = min(produce.timeout_ms, PRODUCE_TIMEOUT_MS_MAX)
             produce.deadline = self._deadlines.at(
-                now_ms + produce.timeout_ms, _ProduceExpiry(self, produce)
+                now_ms + timeout_ms, _ProduceExpiry(self, produce)
             )
         wait = PartitionWait(produce, answer, room, required_offset)
         waiting.append(wait)
         room.park(wait)
+
+    def _unpark_produce(self, produce: PendingProduce, deadline: Deadline) -> None:
+        deadline.cancel()
+        produce.deadline = None
+        self._parked_produces -= 1
+        connection = produce.connection
+        same_connection = self._produces_of[connection]
+        del same_connection[produce]
+        if not same_connection:
+            del self._produces_of[connection]
 
     def expire_produce(self, produce: PendingProduce, now_ms: int) -> None:
         """Time is over: what is still open was not replicated in time."""
@@ -289,7 +322,7 @@ class Purgatory:
 
     @property
     def parked_produce_count(self) -> int:
-        return len(self._parked_produces)
+        return self._parked_produces
 
     # -- fetch -------------------------------------------------------------------------------
 
@@ -344,6 +377,13 @@ class Purgatory:
         """Nobody waits on a connection that is gone."""
         for entry in list(self._by_connection.get(connection, ())):
             self.unpark(entry)
+        for produce in list(self._produces_of.get(connection, ())):
+            if produce.deadline is not None:
+                self._unpark_produce(produce, produce.deadline)
+            for wait in produce.waiting or ():
+                if not wait.is_done:
+                    wait.is_done = True
+                    wait.partition.note_dead()
 
     @property
     def parked_fetch_count(self) -> int:

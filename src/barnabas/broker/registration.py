@@ -27,7 +27,12 @@ from barnabas.formats.znodes.cluster import (
 )
 from barnabas.formats.znodes.uuids import uuid_text
 from barnabas.model.epochs import BrokerEpoch
-from barnabas.model.errors import BarnabasError, DecodeError, RegistrationRefused
+from barnabas.model.errors import (
+    BarnabasError,
+    DecodeError,
+    LogDirectoryRefused,
+    RegistrationRefused,
+)
 from barnabas.model.ids import BrokerId
 from barnabas.model.znode import (
     Create,
@@ -80,8 +85,12 @@ class Registration:
 
     # -- what the cluster is -----------------------------------------------------------------
 
-    def prepare(self, then: Callable[[str, int], None]) -> None:
-        """Make the paths that are missing, then call `then(cluster_id, now_ms)`."""
+    def prepare(self, then: Callable[[str, int], None], cluster_of_logs: str | None = None) -> None:
+        """Make the paths that are missing, then call `then(cluster_id, now_ms)`.
+
+        A store without a cluster gets one unless the logs here are of a cluster already: such a
+        store was lost or is another's, and is left without an id that nobody's logs have.
+        """
         paths = dict.fromkeys(
             one
             for path in (*PERSISTENT_PATHS, CLUSTER_ID_PATH)
@@ -90,23 +99,28 @@ class Registration:
         del paths[CLUSTER_ID_PATH]
 
         def on_made(answer: StoreAnswer, now_ms: int) -> None:
-            if self._must_repeat(answer, lambda _: self.prepare(then), now_ms):
+            if self._must_repeat(answer, lambda _: self.prepare(then, cluster_of_logs), now_ms):
                 return
             for outcome in answer.outcomes:
                 if outcome.error not in (StoreError.OK, StoreError.NODE_EXISTS):
                     self._refuse(f"the metadata store refused a path: {outcome.error.name}", now_ms)
                     return
-            self._read_cluster_id(then)
+            self._read_cluster_id(then, cluster_of_logs)
 
         self._submit([Create(path) for path in paths], on_made)
 
-    def _read_cluster_id(self, then: Callable[[str, int], None]) -> None:
+    def _read_cluster_id(
+        self, then: Callable[[str, int], None], cluster_of_logs: str | None
+    ) -> None:
         """The id of the cluster; the first broker gives it one."""
 
         def on_read(answer: StoreAnswer, now_ms: int) -> None:
-            if self._must_repeat(answer, lambda _: self._read_cluster_id(then), now_ms):
+            if self._must_repeat(answer, lambda _: again(), now_ms):
                 return
             found = answer.outcomes[0]
+            if found.error is StoreError.NO_NODE and cluster_of_logs is not None:
+                self._fail(_new_store(cluster_of_logs), now_ms)
+                return
             if found.error is StoreError.NO_NODE:
                 content = ClusterId(uuid_text(new_uuid(self._broker.random))).to_bytes()
                 self._submit([Create(CLUSTER_ID_PATH, content)], on_created)
@@ -117,7 +131,10 @@ class Registration:
                 self._fail(problem, now_ms)
 
         def on_created(_answer: StoreAnswer, _now_ms: int) -> None:
-            self._read_cluster_id(then)
+            again()
+
+        def again() -> None:
+            self._read_cluster_id(then, cluster_of_logs)
 
         self._submit([GetData(CLUSTER_ID_PATH)], on_read)
 
@@ -290,3 +307,11 @@ class Registration:
 
     def _fail(self, error: BarnabasError, now_ms: int) -> None:
         self._broker.events.publish(BrokerFailed(error), now_ms)
+
+
+def _new_store(cluster_of_logs: str) -> LogDirectoryRefused:
+    return LogDirectoryRefused(
+        f"the metadata store is new, it has no {CLUSTER_ID_PATH}, and the logs in log.dirs are of "
+        f"another cluster: found cluster.id={cluster_of_logs} in meta.properties, expected the "
+        "store they were made with, or no logs"
+    )

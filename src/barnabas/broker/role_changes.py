@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.storage.partition_log import PartitionLog
 
-LOGS_PER_TURN: Final = 64
+LOGS_PER_TURN: Final = 16
 """Logs that are made before the loop gets its turn again; each is a handful of files."""
 
 

@@ -160,10 +160,10 @@ class Router:
         key = ApiKey(api_key) if api_key in _API_KEYS else None
         served = None if key is None else SERVED.get(key)
         if key is None or served is None:
-            raise DecodeError(f"api key {api_key} is not served")
+            raise DecodeError(f"{catalog.describe_key(api_key)} is not served")
         if not served.min_version <= api_version <= served.max_version:
             raise DecodeError(
-                f"{key.name} version {api_version} is not served, "
+                f"{catalog.APIS[api_key].name} version {api_version} is not served, "
                 f"only {served.min_version} to {served.max_version}"
             )
         module = import_module(f"barnabas.broker.handlers.{served.handler}")
@@ -185,6 +185,21 @@ class Router:
             self._find_route(ApiKey.API_VERSIONS, 0)
         module = import_module("barnabas.broker.handlers.api_versions")
         self.answer(request, module.unsupported_version())
+
+    def guarded(self, request: Request, call: Callable[..., None]) -> Callable[..., None]:
+        """A call for later that works for this request alone: a bug in it ends its connection.
+
+        A store, a deadline or a job that makes it would take the bug for one of the broker's own,
+        which nobody can go on after.
+        """
+
+        def guarded_call(*arguments: Any) -> None:
+            try:
+                call(*arguments)
+            except Exception as bug:
+                self.fail(request, bug, self._broker.now_ms)
+
+        return guarded_call
 
     def fail(self, request: Request, bug: Exception, now_ms: int) -> None:
         """A bug was met over a request: its connection ends, and nothing else."""

@@ -30,6 +30,15 @@ class Setting(NamedTuple):
     origin: str
 
 
+def is_text(data: bytes) -> bool:
+    """Whether the bytes can be a properties file at all.
+
+    Java takes any byte for a Latin-1 character, so that nothing else tells them from a program, an
+    archive, or text of two bytes a character: no text has a zero in it.
+    """
+    return b"\0" not in data
+
+
 def read_properties(data: bytes, origin: str) -> list[Setting]:
     """The settings of a file in order; `DecodeError` names the line that cannot be read.
 

@@ -24,6 +24,8 @@ from barnabas.model.listeners import (
 from barnabas.model.topic_config_keys import TOPIC_KEYS
 
 UNLIMITED = 2**63 - 1
+UNLIMITED_RETENTION = -1
+RETENTION_KEYS = ("retention.ms", "retention.bytes")
 """Kafka's word for "never" and "no limit" in a long."""
 
 TIERED_STORAGE_SWITCHES = (
@@ -243,15 +245,18 @@ class TopicConfig:
         """What holds for a topic with these overrides; they were checked when they were set.
 
         An override that is unknown or malformed all the same (somebody else wrote the znode) is
-        passed over: the broker's value holds, as a topic must not become unusable by it.
+        passed over: the broker's value holds, as a topic must not become unusable by it. Where it
+        was about retention nothing is deleted: it may have been meant to stay.
         """
         values: dict[str, ConfigValue] = {}
         for name, key in TOPIC_KEYS.items():
             value = broker_default(key, broker_config)
             text = overrides.get(name)
             if text is not None:
-                with suppress(ConfigRefused):
+                try:
                     value = parse(key, text)
+                except ConfigRefused:
+                    value = UNLIMITED_RETENTION if name in RETENTION_KEYS else value
             values[name.replace(".", "_")] = value
         return TopicConfig(**values)  # pyright: ignore[reportArgumentType]
 
@@ -361,6 +366,16 @@ def _taken(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _follow_node_id(explicit: dict[str, str]) -> None:
     """node.id is another name of broker.id; whichever is set stands for both."""
+    broker_id, node_id = explicit.get("broker.id"), explicit.get("node.id")
+    if broker_id is not None and node_id is not None:
+        ids = [parse(BROKER_KEYS["broker.id"], text) for text in (broker_id, node_id)]
+        if ids[0] != ids[1]:
+            raise ConfigRefused(
+                "node.id",
+                node_id,
+                f"broker.id={broker_id} is another id, and the two keys name the same thing",
+                f"remove node.id or broker.id; broker.id={broker_id} is Kafka's key with ZooKeeper",
+            )
     for name, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
         if name in explicit and other not in explicit:
             explicit[other] = explicit[name]
@@ -426,10 +441,7 @@ def _listener_attributes(explicit: Mapping[str, str]) -> dict[str, object]:
                 "advertised.listeners", advertised_text, f"{listener.name} is not in listeners"
             )
         if listener.host in ("0.0.0.0", "::"):
-            key = "advertised.listeners" if "advertised.listeners" in explicit else "listeners"
-            raise ConfigRefused(
-                key, str(listener), "no client can connect to it: set advertised.listeners"
-            )
+            raise _unreachable(listener, is_advertised=told is not None)
     return {
         "listeners": listeners,
         "advertised_listeners": advertised,
@@ -437,24 +449,66 @@ def _listener_attributes(explicit: Mapping[str, str]) -> dict[str, object]:
     }
 
 
+def _unreachable(listener: Listener, *, is_advertised: bool) -> ConfigRefused:
+    """To listen on every interface is fine; to tell clients to connect to all of them is not."""
+    example = f"advertised.listeners={listener._replace(host='localhost')}"
+    fix = f"{example}    (or the name by which clients reach this machine)"
+    if is_advertised:
+        reason = f"no client can connect to {listener.host}"
+        return ConfigRefused("advertised.listeners", str(listener), reason, fix)
+    reason = (
+        f"clients are told to connect to {listener.host}, which none can, unless "
+        "advertised.listeners names another address"
+    )
+    return ConfigRefused("listeners", str(listener), reason, fix)
+
+
 def _inter_broker_listener_name(
     explicit: Mapping[str, str], advertised: tuple[Listener, ...]
 ) -> str:
     name = _text(explicit, "inter.broker.listener.name")
-    key = "security.inter.broker.protocol" if name is None else "inter.broker.listener.name"
-    if name is not None and "security.inter.broker.protocol" in explicit:
-        raise ConfigRefused(key, name, "cannot be set beside security.inter.broker.protocol")
-    wanted = str(_text(explicit, key)).upper()
-    if wanted not in [listener.name for listener in advertised]:
-        raise ConfigRefused(key, wanted, "is not among the advertised listeners")
-    return wanted
+    protocol = explicit.get("security.inter.broker.protocol")
+    fix = f"inter.broker.listener.name={advertised[0].name}"
+    if name is not None and protocol is not None:
+        raise ConfigRefused(
+            "inter.broker.listener.name",
+            name,
+            "cannot be set beside security.inter.broker.protocol",
+            "remove security.inter.broker.protocol",
+        )
+    wanted = str(
+        _text(explicit, "security.inter.broker.protocol") if name is None else name
+    ).upper()
+    if wanted in [listener.name for listener in advertised]:
+        return wanted
+    if name is not None:
+        reason = "is not among the advertised listeners"
+        raise ConfigRefused("inter.broker.listener.name", name, reason, fix)
+    if protocol is not None:
+        reason = "no advertised listener has the name of this protocol"
+        fix = f"{fix}    (in its place)"
+        raise ConfigRefused("security.inter.broker.protocol", protocol, reason, fix)
+    raise ConfigRefused(
+        "advertised.listeners" if "advertised.listeners" in explicit else "listeners",
+        ",".join(str(listener) for listener in advertised),
+        f"brokers connect to each other on the listener {wanted}, and none has that name",
+        fix,
+    )
 
 
 def _check_broker(config: BrokerConfig) -> None:
     """What no key can say alone."""
     lowest = -1 if config.broker_id_generation_enable else 0
     if config.broker_id < lowest:
-        raise ConfigRefused("broker.id", str(config.broker_id), f"must be at least {lowest}")
+        is_asked_for = config.broker_id == -1
+        raise ConfigRefused(
+            "broker.id",
+            str(config.broker_id),
+            "asks for an id to be generated, and broker.id.generation.enable=false"
+            if is_asked_for
+            else f"must be at least {lowest}",
+            "broker.id=1" + ("    (or remove broker.id.generation.enable)" * is_asked_for),
+        )
     if config.broker_id_generation_enable and config.broker_id > config.reserved_broker_max_id:
         raise ConfigRefused(
             "broker.id",

@@ -3,13 +3,16 @@
 BarnabasError
 |- DecodeError           bytes from outside that are not what they claim to be
 |- CorruptBatch          a record batch whose checksum or shape is wrong
+|  `- DecompressedTooLarge  more comes out of a compressed one than may
 |- DiskError             the disk refused an operation
 |  |- DiskFull           no space, or a quota
 |  |- FileMissing        the path does not exist
 |  |- TooManyOpenFiles   no more files can be opened before another one is closed
 |  `- DiskLost           any other refusal: the log directory cannot be trusted any more
 |- LogDirectoryRefused   a directory that is not ours to use: what was found, what was expected
-|- MetadataFileRefused   a metadata file that is not ours to use, damaged, or in use elsewhere
+|  `- LogDirectoryInUse  another process works on it
+|- MetadataFileRefused   a metadata file that is not ours to use, or damaged
+|  `- MetadataFileInUse  another process has it open
 |- RegistrationRefused   another broker has this one's id or address, or the store has no say
 `- ConfigRefused         a setting that cannot be honoured, with key, value and reason
    `- SettingUnsupported one that Kafka would honour and this broker must not pass over
@@ -28,6 +31,10 @@ class DecodeError(BarnabasError):
 
 class CorruptBatch(BarnabasError):
     """A record batch whose checksum or shape is wrong."""
+
+
+class DecompressedTooLarge(CorruptBatch):
+    """More comes out of a compressed batch than it may hold."""
 
 
 class DiskError(BarnabasError):
@@ -59,8 +66,16 @@ class LogDirectoryRefused(BarnabasError):
     """A directory that is not ours to use; nothing in it was changed."""
 
 
+class LogDirectoryInUse(LogDirectoryRefused):
+    """Another process works on the directory; the text says which."""
+
+
 class MetadataFileRefused(BarnabasError):
     """A metadata file that cannot be trusted or shared: what was found, what was expected."""
+
+
+class MetadataFileInUse(MetadataFileRefused):
+    """Another process has the metadata file; the text says which."""
 
 
 class RegistrationRefused(BarnabasError):
@@ -70,11 +85,13 @@ class RegistrationRefused(BarnabasError):
 class ConfigRefused(BarnabasError):
     """A setting that cannot be honoured."""
 
-    def __init__(self, key: str, value: str, reason: str) -> None:
+    def __init__(self, key: str, value: str, reason: str, fix: str = "") -> None:
         super().__init__(f"{key}={value}: {reason}")
         self.key = key
         self.value = value
         self.reason = reason
+        self.fix = fix
+        """What to write instead, where the rule that refuses knows better than the default."""
 
 
 class SettingUnsupported(ConfigRefused):

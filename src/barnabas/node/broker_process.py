@@ -27,7 +27,9 @@ from barnabas.model.errors import (
     BarnabasError,
     ConfigRefused,
     DiskError,
+    LogDirectoryInUse,
     LogDirectoryRefused,
+    MetadataFileInUse,
     MetadataFileRefused,
 )
 from barnabas.model.listeners import Listener
@@ -52,8 +54,8 @@ from barnabas.node.real_disk import RealDisk
 from barnabas.node.transport import SocketTransport
 from barnabas.storage.disk import DiskJob
 
-KEPT_BYTES = 31 * 1024 * 1024
-"""Just below the largest block for which glibc learns to keep what was freed."""
+KEPT_BYTES = 4 * 1024 * 1024
+"""Room for a few large batches; twice that is kept at most."""
 OTHER_FILES = 64
 """Libraries, the metadata file, the sockets listened on, links to peers, logs being loaded."""
 FILES_ENOUGH = 1 << 20
@@ -72,6 +74,7 @@ class BrokerProcess:
         self._turns = LoopTurns() if os.environ.get(LOOP_TURNS_VARIABLE) else None
         policy = load_create_topic_policy(config.barnabas_create_topic_policy)
         raise_file_limit()
+        limits = listeners.by_address(config.max_connections_per_ip_overrides)
         bound = listeners.listen(config.listeners, config.socket_listen_backlog_size)
         self.config = with_real_addresses(config, [listener for listener, _ in bound])
         self._loop = NodeLoop()
@@ -85,7 +88,7 @@ class BrokerProcess:
             frame_bytes_max=config.socket_request_max_bytes,
             connections_max=min(config.max_connections, connections_max),
             connections_per_host_max=config.max_connections_per_ip,
-            connections_by_host_max=config.max_connections_per_ip_overrides,
+            connections_by_host_max=limits,
             idle_ms_max=config.connections_max_idle_ms,
         )
         self.broker = Broker(
@@ -101,7 +104,8 @@ class BrokerProcess:
         )
         self._transport.broker = self._loop.broker = self.broker
         self._loop.transport = self._transport
-        self.broker.events.subscribe(EventLog(is_verbose=is_verbose).read)
+        self._event_log = EventLog(self._loop.timers, is_verbose=is_verbose)
+        self.broker.events.subscribe(self._event_log.read)
         self.broker.events.subscribe(self._read)
         self._bound = bound
 
@@ -116,6 +120,7 @@ class BrokerProcess:
             self._note_bug(bug)
         finally:
             self._transport.close_all()
+            self._event_log.close()
             self._store.close()
             self._disk.stop()
             self._loop.close()
@@ -276,9 +281,17 @@ def to_program_error(error: Exception) -> ProgramError:
     match error:
         case ProgramError():
             return error
+        case LogDirectoryInUse() | MetadataFileInUse():
+            return ProgramError(
+                "a directory is in use",
+                cause=str(error),
+                fix="name other directories in log.dirs and barnabas.metadata.dir, or stop it",
+                see="directory-in-use",
+            )
         case LogDirectoryRefused() | MetadataFileRefused():
             return ProgramError(
-                str(error),
+                "a directory is not this broker's",
+                cause=str(error),
                 fix="name the right directory in log.dirs and barnabas.metadata.dir, or a new one",
                 see="foreign-directory",
             )

@@ -69,6 +69,7 @@ class FramedSocket:
         "large_room",
         "large_size",
         "last_active_ms",
+        "limit_name",
         "out_bytes",
         "owner",
         "sock",
@@ -80,6 +81,7 @@ class FramedSocket:
         owner: FrameOwner,
         frame_bytes_max: int,
         buffers: TransferBuffers,
+        limit_name: str,
     ) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -88,6 +90,8 @@ class FramedSocket:
         self.owner = owner
         self.buffers = buffers
         self.frame_bytes_max = frame_bytes_max
+        self.limit_name = limit_name
+        """What people may set to have larger frames taken."""
         self._left = b""
         self.large: BytesIO | None = None
         self.large_size = 0
@@ -139,7 +143,9 @@ class FramedSocket:
                 break
             if size < 0 or size > self.frame_bytes_max:
                 self.is_closing = True
-                self.owner.on_refused(_describe_bad_length(data[position : position + 8], size))
+                beginning = data[position : position + 8]
+                limit = f"{self.limit_name}={self.frame_bytes_max}"
+                self.owner.on_refused(_describe_bad_length(beginning, size, limit))
                 return
             end = position + 4 + size
             if end > length:
@@ -324,10 +330,12 @@ class FramedSocket:
         self.sock.close()
 
 
-def _describe_bad_length(beginning: bytes, size: int) -> str:
+def _describe_bad_length(beginning: bytes, size: int, limit: str) -> str:
     """Say what the bytes look like, since a wrong port is the usual cause."""
     if beginning[:4] in (b"GET ", b"POST", b"HEAD", b"PUT "):
         return "an HTTP request came to a port that speaks Kafka's protocol"
     if beginning[:2] == b"\x16\x03":
         return "a TLS handshake came to a plaintext listener"
-    return f"frame length {size} is not possible"
+    if size < 0:
+        return f"frame length {size} is not possible"
+    return f"frame length {size} is above {limit}"

@@ -4,10 +4,10 @@ import errno
 import os
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from barnabas.model.listeners import Listener
-from barnabas.node.output import ProgramError
+from barnabas.node.output import EXIT_USAGE, ProgramError
 
 _LISTENING = "0A"
 """The state of a listening socket in /proc/net/tcp."""
@@ -80,6 +80,13 @@ def _has_ipv6() -> bool:
 
 
 def _refusal(listener: Listener, problem: OSError) -> ProgramError:
+    if problem.errno == errno.EACCES:
+        return ProgramError(
+            f"cannot listen on {listener}",
+            cause="this user may not open that port, as is usual below 1024",
+            fix=f"listeners={listener._replace(port=9092)}",
+            see="cannot-listen",
+        )
     if problem.errno != errno.EADDRINUSE:
         return ProgramError(
             f"cannot listen on {listener}",
@@ -89,13 +96,31 @@ def _refusal(listener: Listener, problem: OSError) -> ProgramError:
         )
     holder = port_holder(listener.port)
     cause = "the port is taken" + (f" by {holder[1]} (process {holder[0]})" if holder else "")
-    stop = f"kill {holder[0]}, or " if holder else ""
+    other = listener.port + 1 if listener.port < 65535 else 0
     return ProgramError(
         f"cannot listen on {listener}",
         cause=cause,
-        fix=f"{stop}listeners={listener._replace(port=listener.port + 1)}",
+        fix=f"listeners={listener._replace(port=other)}",
         see="port-taken",
     )
+
+
+def by_address(limits: Mapping[str, int]) -> dict[str, int]:
+    """Limits of hosts by every address that each of them has: connections come from addresses."""
+    found: dict[str, int] = {}
+    for host, limit in limits.items():
+        try:
+            for _, _, _, _, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
+                found[str(address[0])] = limit
+        except socket.gaierror as problem:
+            raise ProgramError(
+                f"max.connections.per.ip.overrides={host}:{limit}",
+                cause=f"{host} cannot be resolved from here: {problem.strerror}",
+                fix=f"max.connections.per.ip.overrides=127.0.0.1:{limit}    (an address)",
+                see="bad-value",
+                exit_code=EXIT_USAGE,
+            ) from None
+    return found
 
 
 def port_holder(port: int) -> tuple[int, str] | None:

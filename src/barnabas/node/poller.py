@@ -13,6 +13,7 @@ READABLE: Final = 1
 """POLLIN and EPOLLIN, everywhere."""
 WRITABLE: Final = 4
 """POLLOUT and EPOLLOUT, everywhere."""
+NOT_WATCHED: Final = -1
 EVENTS_MAX: Final = 512
 """Taken at once; the others are still there the next time."""
 
@@ -21,7 +22,8 @@ class Pollable(Protocol):
     """Who is told what a descriptor is ready for."""
 
     def on_ready(self, is_readable: bool, is_writable: bool) -> None:
-        """At least one is so; a broken connection is whatever it was watched for."""
+        """A broken connection is whatever it was watched for, and neither if that was nothing:
+        then it must be forgotten, or it is told of again at once."""
         ...
 
 
@@ -81,14 +83,11 @@ class Poller:
         """Watched since the last `wait`, which knows nothing of them."""
 
     def watch(self, fd: int, events: int, pollable: Pollable) -> None:
-        """Watch for READABLE, WRITABLE or both from now on; 0 is for neither."""
-        wanted = self._wanted.get(fd, 0)
+        """Watch for READABLE, WRITABLE or both from now on; 0 is for a broken connection alone."""
+        wanted = self._wanted.get(fd, NOT_WATCHED)
         if events == wanted:
             return
-        if events == 0:
-            self.forget(fd)
-            return
-        if wanted == 0:
+        if wanted == NOT_WATCHED:
             self._poll.register(fd, events)
             self._watched[fd] = pollable
             self._new[fd] = None
@@ -98,7 +97,7 @@ class Poller:
 
     def forget(self, fd: int) -> None:
         """Watch it no more, as must be said before it is closed."""
-        if self._wanted.pop(fd, 0) != 0:
+        if self._wanted.pop(fd, NOT_WATCHED) != NOT_WATCHED:
             del self._watched[fd]
             self._poll.unregister(fd)
 
@@ -120,10 +119,10 @@ class Poller:
             if pollable is not None and fd not in new:
                 wanted = self._wanted[fd]
                 is_broken = events & ~(READABLE | WRITABLE) != 0
-                pollable.on_ready(
-                    wanted & READABLE != 0 and (is_broken or events & READABLE != 0),
-                    wanted & WRITABLE != 0 and (is_broken or events & WRITABLE != 0),
-                )
+                is_readable = wanted & READABLE != 0 and (is_broken or events & READABLE != 0)
+                is_writable = wanted & WRITABLE != 0 and (is_broken or events & WRITABLE != 0)
+                if is_readable or is_writable or (is_broken and wanted == 0):
+                    pollable.on_ready(is_readable, is_writable)
 
     def close(self) -> None:
         """Give back the system's object; what was watched is closed by whoever opened it."""

@@ -17,7 +17,7 @@ from barnabas.model.errors import (
     DiskFull,
     DiskLost,
     FileMissing,
-    LogDirectoryRefused,
+    LogDirectoryInUse,
     TooManyOpenFiles,
 )
 from barnabas.model.invariant import invariant
@@ -371,7 +371,7 @@ class RealDisk:
         """
         real_path = os.path.realpath(path)
         if real_path in HELD_BY_THIS_PROCESS:
-            raise LogDirectoryRefused(f"{path} is already locked by this process ({os.getpid()})")
+            raise LogDirectoryInUse(f"{path} is already locked by this process ({os.getpid()})")
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         except OSError as error:
@@ -379,13 +379,26 @@ class RealDisk:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = _lock_holder(descriptor)
+            holder = _lock_holder(descriptor) or "another process"
             os.close(descriptor)
             if error.errno in (errno.EACCES, errno.EAGAIN):
-                raise LogDirectoryRefused(f"{path} is already locked by {holder}") from error
+                raise LogDirectoryInUse(f"{path} is already locked by {holder}") from error
             raise to_disk_error(path, error) from error
         self._locks[real_path] = descriptor
         HELD_BY_THIS_PROCESS.add(real_path)
+
+    def lock_holder(self, path: str) -> str | None:
+        # To close a descriptor of a file would give back a lock this process has on it.
+        if os.path.realpath(path) in HELD_BY_THIS_PROCESS:
+            return f"this process ({os.getpid()})"
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            return _lock_holder(descriptor)
+        finally:
+            os.close(descriptor)
 
     def unlock(self, path: str) -> None:
         real_path = os.path.realpath(path)
@@ -478,15 +491,17 @@ def _marked_name(entry: os.DirEntry[str]) -> str:
     return entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name
 
 
-def _lock_holder(descriptor: int) -> str:
-    """Who holds the lock that was refused, in words."""
+def _lock_holder(descriptor: int) -> str | None:
+    """Who holds a lock that this process would not get, in words; None when nobody does."""
     question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
         answer = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, question))
     except OSError:
-        return "another process"
+        return None
     pid = answer[4]
-    if answer[0] == fcntl.F_UNLCK or pid <= 0:
+    if answer[0] == fcntl.F_UNLCK:
+        return None
+    if pid <= 0:
         return "another process"
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as source:

@@ -3,12 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from barnabas.formats.properties import Setting, merge, read_environment, read_properties
+from barnabas.formats.properties import Setting, is_text, merge, read_environment, read_properties
 from barnabas.model.config import BrokerConfig
 from barnabas.model.config_keys import BROKER_KEYS
-from barnabas.model.config_marks import check_marks, check_protocols
+from barnabas.model.config_marks import (
+    Unhonoured,
+    check_marks,
+    check_protocols,
+    check_room,
+    is_any_known,
+)
 from barnabas.model.errors import ConfigRefused, DecodeError, SettingUnsupported
 from barnabas.node.output import EXIT_USAGE, ProgramError
+
+_NO_FILE = "barnabas up    (needs no file)"
+_EXAMPLE_FILE = "name a text file with lines like num.partitions=3; or " + _NO_FILE
 
 
 class Settings(NamedTuple):
@@ -52,16 +61,19 @@ def resolve_settings(layers: Iterable[Iterable[Setting]], accepted: Sequence[str
             )
     try:
         warnings = check_marks(texts, accepted)
+        check_protocols(texts)
         config = BrokerConfig.resolve(texts)
-        check_protocols(config)
     except ConfigRefused as refused:
         raise _refusal(refused, settings.get(refused.key)) from None
-    said = [
-        f"{settings[warning.name].origin}: {warning.name} {warning.reason}"
-        + (f"; did you mean {warning.suggestion}?" if warning.suggestion else "")
-        for warning in warnings
-    ]
+    said = [_said(warning, settings.get(warning.name)) for warning in warnings + check_room(config)]
     return Settings(config, said)
+
+
+def _said(warning: Unhonoured, setting: Setting | None) -> str:
+    place = "" if setting is None else f"{setting.origin}: "
+    if warning.value is None:
+        return f"{place}{warning.name} {warning.reason}"
+    return f"{place}{warning.name}={warning.value}: {warning.reason}"
 
 
 def _read_file(path: str) -> list[Setting]:
@@ -69,23 +81,28 @@ def _read_file(path: str) -> list[Setting]:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as problem:
-        raise ProgramError(
-            f"cannot read {path}",
-            cause=problem.strerror or str(problem),
-            fix="barnabas up    (needs no file)",
-            see="unreadable-properties",
-            exit_code=EXIT_USAGE,
-        ) from None
+        raise _unreadable(path, problem.strerror or str(problem), _NO_FILE) from None
+    if not is_text(data):
+        raise _unreadable(path, "it is no text: it holds bytes of zero", _EXAMPLE_FILE)
     try:
-        return read_properties(data, path)
+        settings = read_properties(data, path)
     except DecodeError as problem:
-        raise ProgramError(
-            f"cannot read {path}",
-            cause=str(problem),
-            fix="write a backslash as two of them",
-            see="unreadable-properties",
-            exit_code=EXIT_USAGE,
-        ) from None
+        raise _unreadable(path, str(problem), "write a backslash as two of them") from None
+    names = {setting.name for setting in settings}
+    if not is_any_known(names):
+        reason = f"it is no file of settings: of {len(names)} keys none is a key of Kafka's"
+        raise _unreadable(path, reason, _EXAMPLE_FILE)
+    return settings
+
+
+def _unreadable(path: str, cause: str, fix: str) -> ProgramError:
+    return ProgramError(
+        f"cannot read {path}",
+        cause=cause,
+        fix=fix,
+        see="unreadable-properties",
+        exit_code=EXIT_USAGE,
+    )
 
 
 def _read_overrides(overrides: Sequence[str]) -> list[Setting]:
@@ -111,7 +128,7 @@ def _refusal(refused: ConfigRefused, setting: Setting | None) -> ProgramError:
         )
         see = "unsupported-key"
     else:
-        fix = _example(refused.key)
+        fix = refused.fix or _example(refused)
         see = "bad-value"
     return ProgramError(
         f"{place}{refused.key}={refused.value}",
@@ -122,9 +139,9 @@ def _refusal(refused: ConfigRefused, setting: Setting | None) -> ProgramError:
     )
 
 
-def _example(name: str) -> str:
-    """The key at its default, as an example of what it takes."""
-    key = BROKER_KEYS.get(name)
-    if key is None or not key.default:
-        return f"remove {name}"
-    return f"{name}={key.default}    (the default)"
+def _example(refused: ConfigRefused) -> str:
+    """The key at its default, as an example of what it takes, unless that was what it got."""
+    key = BROKER_KEYS.get(refused.key)
+    if key is None or not key.default or key.default == refused.value:
+        return f"remove {refused.key}"
+    return f"{refused.key}={key.default}    (the default)"

@@ -1,5 +1,6 @@
 """The metadata file: transactions committed to SQLite by one writer thread, several at a time."""
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -10,8 +11,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import assert_never
 
-from barnabas.model.errors import DiskError, DiskFull, DiskLost, MetadataFileRefused
+from barnabas.model.errors import (
+    BarnabasError,
+    DiskError,
+    DiskFull,
+    DiskLost,
+    MetadataFileInUse,
+    MetadataFileRefused,
+)
 from barnabas.model.invariant import invariant
+from barnabas.node.real_disk import to_disk_error
 from barnabas.zookeeper.journal import (
     ROOT,
     ROOT_NODE,
@@ -32,6 +41,14 @@ FORMAT = 1
 
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION_ID_AT = 68
+
+_DISK_REFUSES = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_SQLITE_DISK_REFUSES = (
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+)
 
 _SCHEMA = (
     "CREATE TABLE last (zxid INTEGER NOT NULL, session_id INTEGER NOT NULL)",
@@ -65,7 +82,8 @@ class SqliteJournal:
     def open(cls, path: Path) -> "tuple[SqliteJournal, Image]":
         """Take the file, made when it is missing, and what is in it.
 
-        `MetadataFileRefused` when another process has it, when it is not ours or not sound.
+        `MetadataFileInUse` when another process has it, `MetadataFileRefused` when it is not ours
+        or not sound, `DiskError` when the disk lets nobody use it.
         """
         path = path.absolute()
         try:
@@ -146,7 +164,7 @@ class _LockFile:
         except BlockingIOError:
             holder = os.read(self._descriptor, 32).decode("ascii", "replace").strip()
             os.close(self._descriptor)
-            raise MetadataFileRefused(
+            raise MetadataFileInUse(
                 f"{path} is in use by process {holder or 'unknown'}: two brokers cannot share one "
                 "embedded metadata store; stop that process or give this one another "
                 "barnabas.metadata.dir"
@@ -176,7 +194,10 @@ def _open_locked(path: Path) -> tuple[sqlite3.Connection, Image]:
 def _connect(path: Path) -> sqlite3.Connection:
     """Open the file, ours by its header, with what makes a commit survive a loss of power."""
     _check_header(path)
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise _refused(path, error) from error
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         application_id = _number(connection, "PRAGMA application_id")
@@ -310,7 +331,14 @@ def _number(connection: sqlite3.Connection, query: str) -> int:
     return connection.execute(query).fetchone()[0]
 
 
-def _refused(path: Path, error: sqlite3.Error | OSError) -> MetadataFileRefused:
+def _refused(path: Path, error: sqlite3.Error | OSError) -> BarnabasError:
+    """Why a file cannot be opened: the disk will not have it, or it is not what it should be."""
+    if isinstance(error, OSError):
+        if error.errno in _DISK_REFUSES:
+            return to_disk_error(str(path), error)
+    # An extended code has its kind in the lowest byte.
+    elif getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_DISK_REFUSES:
+        return DiskLost(str(path), str(error))
     return MetadataFileRefused(f"{path} cannot be used as a metadata file: {error}")
 
 

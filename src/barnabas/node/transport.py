@@ -52,6 +52,8 @@ class _Accepted:
             framed.receive(self.transport.now_ms)
         if is_writable:
             self.transport.send_more(framed)
+        elif not is_readable:
+            framed.end("broken while nothing was read from it")
 
     def on_frame(self, data: bytes, start: int, end: int) -> None:
         self.broker.on_request(self.connection, data, start, end, self.transport.now_ms)
@@ -85,6 +87,8 @@ class _Peer:
             framed.receive(self.transport.now_ms)
         if is_writable:
             self.transport.send_more(framed)
+        elif not is_readable:
+            framed.end("broken while nothing was read from it")
 
     def on_frame(self, data: bytes, start: int, end: int) -> None:
         frame = data if start == 0 and end == len(data) else data[start:end]
@@ -194,7 +198,7 @@ class SocketTransport:
                 self._poller.forget(listening.sock.fileno())
                 self._timers.at(self.now_ms + ACCEPT_AGAIN_MS, listening.accept_again)
                 return
-            host = str(address[0])
+            host = _without_mapping(str(address[0]))
             if self._has_room(host):
                 self._take_in(listening.listener, sock, host)
             else:
@@ -210,7 +214,9 @@ class SocketTransport:
         connection = ConnectionId(self._next_connection)
         self._next_connection += 1
         accepted = _Accepted(self, connection, peer_host)
-        accepted.socket = FramedSocket(sock, accepted, self._frame_bytes_max, self._buffers)
+        accepted.socket = FramedSocket(
+            sock, accepted, self._frame_bytes_max, self._buffers, "socket.request.max.bytes"
+        )
         accepted.socket.last_active_ms = self.now_ms
         self._accepted[connection] = accepted
         self._by_host[peer_host] = self._by_host.get(peer_host, 0) + 1
@@ -308,7 +314,7 @@ class SocketTransport:
 
     def _connect_to(self, peer: _Peer, family: int, address: tuple[str, int]) -> None:
         sock = socket.socket(family, socket.SOCK_STREAM)
-        framed = FramedSocket(sock, peer, RESPONSE_BYTES_MAX, self._buffers)
+        framed = FramedSocket(sock, peer, RESPONSE_BYTES_MAX, self._buffers, "RESPONSE_BYTES_MAX")
         peer.socket = framed
         problem = sock.connect_ex(address)
         if problem not in (0, errno.EINPROGRESS):
@@ -428,6 +434,11 @@ class SocketTransport:
             accepted.socket.end("this broker stops")
         for peer in list(self._peers.values()):
             self.disconnect(peer.link)
+
+
+def _without_mapping(host: str) -> str:
+    """An IPv4 client of a socket for both families, by the address that it has itself."""
+    return host[7:] if host.startswith("::ffff:") and "." in host else host
 
 
 class _Connect:

@@ -40,6 +40,14 @@ def _run(arguments: Sequence[str]) -> int:
             see="usage",
             exit_code=EXIT_USAGE,
         )
+    if not 0 <= options.port <= 65535:
+        raise ProgramError(
+            f"--port {options.port}",
+            cause="a port is a number up to 65535; 0 takes any that is free",
+            fix=f"barnabas up --port {DEFAULT_PORT}",
+            see="usage",
+            exit_code=EXIT_USAGE,
+        )
     directory = Path(options.dir).expanduser() if options.dir else default_directory()
     with _held(directory):
         if options.fresh:
@@ -73,7 +81,13 @@ def _serve(directory: Path, port: int, brokers: int, is_verbose: bool, began: fl
         say(f"            kcat -b {address} -C -t hello")
         say("  stop      Ctrl-C (data kept)      wipe: barnabas up --fresh")
 
-    process = BrokerProcess(settings.config, say_started, is_verbose=is_verbose)
+    try:
+        process = BrokerProcess(settings.config, say_started, is_verbose=is_verbose)
+    except ProgramError as error:
+        if error.see in ("port-taken", "cannot-listen"):
+            # The listeners are this program's own affair; its user has an option.
+            error.fix = f"barnabas up --port {_other_port(port)}"
+        raise
     code = process.run()
     # Ctrl-C is how this program is meant to end.
     return EXIT_OK if code == EXIT_INTERRUPTED else code
@@ -150,6 +164,10 @@ def _held(directory: Path) -> Generator[None]:
                 see="directory-in-use",
             ) from None
         yield
+
+
+def _other_port(port: int) -> int:
+    return DEFAULT_PORT + 100 if port == DEFAULT_PORT else DEFAULT_PORT
 
 
 def _layer(settings: dict[str, str]) -> list[Setting]:

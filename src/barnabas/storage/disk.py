@@ -156,7 +156,11 @@ class Disk(Protocol):
         ...
 
     def lock(self, path: str) -> None:
-        """Take the lock file until `unlock`; `LogDirectoryRefused` names who else holds it."""
+        """Take the lock file until `unlock`; `LogDirectoryInUse` names who else holds it."""
+        ...
+
+    def lock_holder(self, path: str) -> str | None:
+        """Who else holds the lock file, in words; None when nobody does or there is none."""
         ...
 
     def unlock(self, path: str) -> None:

@@ -26,7 +26,13 @@ from barnabas.formats.logdir.names import (
     REMOTE_LOG_INDEX_CACHE,
     parse_log_directory_name,
 )
-from barnabas.model.errors import DecodeError, DiskError, DiskLost, LogDirectoryRefused
+from barnabas.model.errors import (
+    DecodeError,
+    DiskError,
+    DiskLost,
+    LogDirectoryInUse,
+    LogDirectoryRefused,
+)
 from barnabas.model.ids import TopicPartition
 from barnabas.model.invariant import InvariantViolated
 from barnabas.storage.disk import Disk
@@ -137,6 +143,10 @@ class LogDirectories:
         if not self.disk.exists(directory.path):
             directory.is_new = True
             return
+        lock = directory.file(LOCK_FILE)
+        holder = self.disk.lock_holder(lock)
+        if holder is not None:
+            raise LogDirectoryInUse(f"{lock} is already locked by {holder}")
         for name in self.disk.list_directory(directory.path):
             self._inspect_name(directory, name)
         if self.disk.exists(directory.file(META_PROPERTIES_FILE)):
@@ -223,7 +233,7 @@ class LogDirectories:
     # Taking and leaving them
 
     def lock_all(self) -> None:
-        """Make the missing directories and take every lock; `LogDirectoryRefused` names who has
+        """Make the missing directories and take every lock; `LogDirectoryInUse` names who has
         one already, and then none is kept."""
         for directory in self.online():
             try:
@@ -234,7 +244,7 @@ class LogDirectories:
                 directory.is_locked = True
             except DiskError as error:
                 directory.error = error
-            except LogDirectoryRefused:
+            except LogDirectoryInUse:
                 self.unlock_all()
                 raise
         self.check_any_left()

@@ -22,13 +22,6 @@ from barnabas.formats.wire.generated.stop_replica import (
     StopReplicaTopicState,
     StopReplicaTopicV1,
 )
-from barnabas.formats.wire.generated.update_metadata import (
-    UpdateMetadataBroker,
-    UpdateMetadataEndpoint,
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicState,
-)
 from barnabas.formats.znodes.configs import config_path, config_to_bytes, topic_entity
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import DiskLost
@@ -455,6 +448,23 @@ class TestTopicSettings:
         (told,) = world.host.told.of(TopicConfigUnreadable)
         assert told.topic == "t"
 
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b'{"version":1,"config":{"retention.ms":[]}}',
+            b"not even JSON",
+            b'{"version":1,"config":{"retention.ms":"for ever","retention.bytes":"all"}}',
+        ],
+    )
+    def test_nothing_is_deleted_of_a_topic_whose_retention_cannot_be_read(
+        self, world: OneBroker, data: bytes
+    ) -> None:
+        self.set_config(world, "t", data)
+        assert world.lead() == ErrorCode.NONE
+        log = world.host.broker.logs.log(T0)
+        assert log is not None
+        assert (log.config.retention_ms, log.config.retention_bytes) == (-1, -1)
+
     def test_a_log_from_before_the_start_works_by_what_is_read_when_it_is_hosted(
         self, world: OneBroker
     ) -> None:
@@ -563,35 +573,3 @@ class TestStopReplica:
         (error,) = answer.partition_errors
         assert (error.topic_name, error.partition_index, error.error_code) == ("t", 0, 0)
         assert world.broker.replicas.find("t", 0) is None
-
-
-class TestUpdateMetadata:
-    @pytest.mark.parametrize("version", range(9))
-    def test_every_version_reaches_the_cache(self, version: int) -> None:
-        world = VirtualWorld()
-        broker = world.add_broker(1).broker
-        state = UpdateMetadataPartitionState(
-            topic_name="t", leader=BrokerId(2), leader_epoch=4, isr=[2], replicas=[2, 3]
-        )
-        endpoint = UpdateMetadataEndpoint(host="h", port=7, security_protocol=0)
-        live = UpdateMetadataBroker(id=BrokerId(2), v0_host="h", v0_port=7, rack=None)
-        live.endpoints = [endpoint]
-        if version >= 3:
-            endpoint.listener = "OUTSIDE"
-        body = UpdateMetadataRequest(
-            controller_id=BrokerId(9), controller_epoch=1, live_brokers=[live]
-        )
-        if version < 5:
-            body.ungrouped_partition_states = [state]
-        else:
-            body.topic_states = [
-                UpdateMetadataTopicState(topic_name="t", topic_id=ID, partition_states=[state])
-            ]
-        assert world.client(1).call(ApiKey.UPDATE_METADATA, version, body).error_code == 0
-        cache = broker.metadata_cache
-        told: Any = cache.partition("t", 0)
-        assert (told.leader, told.leader_epoch, told.replicas) == (2, 4, [2, 3])
-        listener = "PLAINTEXT" if version < 3 else "OUTSIDE"
-        assert cache.node(BrokerId(2), listener) == (2, "h", 7, "" if version < 2 else None)
-        assert cache.topic_id("t") == (ID if version >= 7 else NO_TOPIC_ID)
-        assert cache.controller_id == 9

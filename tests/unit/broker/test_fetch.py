@@ -8,7 +8,7 @@ from barnabas.broker.connections import Connection
 from barnabas.broker.event_stream import RequestFailed
 from barnabas.broker.ports import ConnectionId
 from barnabas.formats.batches.compression import CompressionCodec
-from barnabas.formats.batches.old_magic import read_message_set
+from barnabas.formats.batches.old_magic import messages_in, read_message_set
 from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.formats.wire.generated.fetch import (
     FetchPartition,
@@ -460,6 +460,54 @@ class TestOldConsumers:
         assert offset == -1
         assert size > len(data)
         assert size_of(world.fetch(1, version=2)) == 0
+
+    @pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.GZIP])
+    def test_a_large_batch_is_converted_in_pieces_until_all_of_it_was_read(
+        self, world: OneLeader, codec: CompressionCodec
+    ) -> None:
+        values = [b"%d" % number for number in range(25_000)]
+        assert world.produce(batch(values, codec=codec)).error_code == ErrorCode.NONE
+        world.write(b"last")
+        read: list[bytes | None] = []
+        sizes: list[int] = []
+        while len(read) < 25_001:
+            data = world.fetch(len(read), version=3).records.to_bytes()  # type: ignore[union-attr]
+            records = [r for r in read_message_set(data, 0, len(data)) if r.offset >= len(read)]
+            assert [record.offset for record in records][:1] == [len(read)]
+            read += [record.value for record in records]
+            sizes.append(len(records))
+        assert read == [*values, b"last"]
+        assert sizes == [10_000, 10_000, 5_001]
+
+    def test_one_answer_converts_a_mebibyte_of_all_partitions_together(
+        self, world: OneLeader
+    ) -> None:
+        for index in range(3):
+            for _ in range(4):
+                world.produce(batch([b"v" * 400_000]), index=index)
+        received: dict[int, int] = dict.fromkeys(range(3), 0)
+        for _ in range(40):
+            offsets = {n: offset for n, offset in received.items() if offset < 4}
+            if not offsets:
+                break
+            (topic,) = world.fetch_all(offsets, version=3).responses
+            brought = 0
+            for answer in topic.partitions:
+                data = answer.records.to_bytes()
+                brought += len(data)
+                assert not data.startswith(b"\xff" * 8)
+                received[answer.partition_index] += len(list(messages_in(data, 0, len(data))))
+            assert 0 < brought < 3 * 400_000 + 1000
+        assert received == {0: 4, 1: 4, 2: 4}
+
+    def test_a_record_larger_than_all_that_is_converted_is_sent_whole(
+        self, world: OneLeader
+    ) -> None:
+        world.produce(batch([b"v" * 3_000_000, b"w"], codec=CompressionCodec.GZIP))
+        data = world.fetch(0, version=3).records.to_bytes()  # type: ignore[union-attr]
+        assert [r.value for r in read_message_set(data, 0, len(data))] == [b"v" * 3_000_000]
+        data = world.fetch(1, version=3).records.to_bytes()  # type: ignore[union-attr]
+        assert [r.value for r in read_message_set(data, 0, len(data))] == [b"w"]
 
 
 class TestIsolation:

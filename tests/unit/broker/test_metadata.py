@@ -213,7 +213,7 @@ class TestAutomaticCreation:
         def __init__(self) -> None:
             self.wanted: list[list[str]] = []
 
-        def create_automatically(self, topics: list[str], then: Any) -> None:
+        def create_automatically(self, topics: list[str], then: Any, request: Any) -> None:
             self.wanted.append(list(topics))
             then(dict.fromkeys(topics, ErrorCode.LEADER_NOT_AVAILABLE), 5)
 

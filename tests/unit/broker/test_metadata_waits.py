@@ -1,8 +1,5 @@
 """Clients that wait for the metadata: released topic by topic, in time or out of it."""
 
-import pytest
-
-from barnabas.broker import metadata_waits
 from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.metadata_waits import MetadataWaits
 
@@ -71,9 +68,15 @@ def test_two_wait_for_the_same():
     assert len(one.waits) == 1
 
 
-def test_no_more_than_so_many_wait(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(metadata_waits, "WAITING_MAX", 2)
+def test_no_more_than_so_many_wait():
     one = Fixture()
-    for topic in ("a", "b", "c"):
-        one.wait(topic)
-    assert one.answers == [(("c",), 0)]
+    for number in range(10_000):
+        one.wait("a" if number % 2 else "b")
+    assert one.answers == []
+    one.wait("c", "a", now_ms=3)
+    assert one.answers == [(("c", "a"), 3)]
+    one.done.add("b")
+    one.waits.note_updated(["b"], 4)
+    assert len(one.waits) == 5_000
+    one.wait("c")
+    assert len(one.waits) == 5_001

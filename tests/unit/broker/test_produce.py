@@ -1,16 +1,19 @@
 """Produce: what is taken, what is refused and how, when it is answered."""
 
+import random
 import struct
 
 import pytest
 
+from barnabas.broker.ports import ConnectionId
 from barnabas.broker.replicas import PartitionWentOffline
-from barnabas.formats.batches.compression import CompressionCodec
+from barnabas.formats.batches.compression import CompressionCodec, compress
 from barnabas.formats.batches.header import BatchHeader, encode_batch
 from barnabas.formats.batches.old_magic import build_message_set
 from barnabas.formats.batches.reader import Record
 from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.formats.wire.generated.update_metadata import UpdateMetadataPartitionState
+from barnabas.model.epochs import PartitionEpoch
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import DiskLost
 from barnabas.model.ids import BrokerId, TopicId
@@ -113,6 +116,118 @@ def test_one_turn_costs_one_write_per_partition(world: OneLeader) -> None:
     assert len(writes) == 1
 
 
+def test_of_a_partition_named_twice_the_last_batch_counts(world: OneLeader) -> None:
+    body = produce_request(TOPIC, {0: batch([b"first"]), 1: batch([b"other"])})
+    body.topic_data += produce_request(TOPIC, {0: batch([b"last"])}).topic_data
+    (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
+    assert [(p.index, p.error_code, p.base_offset) for p in topic.partition_responses] == [
+        (0, 0, 0),
+        (1, 0, 0),
+    ]
+    assert values_of(world.fetch()) == [b"last"]
+    assert values_of(world.fetch(index=1)) == [b"other"]
+
+
+def equal_records(count: int, codec: CompressionCodec) -> bytes:
+    """A small batch of many records of seven bytes."""
+    plain = b"".join(
+        b"%c\0\0%b\1\1\0" % (2 * (5 + len(delta)), delta) for delta in map(varint, range(count))
+    )
+    return encode_batch(
+        base_offset=0,
+        partition_leader_epoch=-1,
+        attributes=int(codec),
+        last_offset_delta=count - 1,
+        base_timestamp=EPOCH_MS,
+        max_timestamp=EPOCH_MS,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        record_count=count,
+        records=compress(codec, plain),
+    )
+
+
+def varint(number: int) -> bytes:
+    raw = number << 1
+    out = bytearray()
+    while raw > 0x7F:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    return bytes((*out, raw))
+
+
+class TestWorkOfOneRequest:
+    """However many batches are in a request, judging them has an end."""
+
+    @pytest.mark.parametrize("codec", [CompressionCodec.ZSTD, CompressionCodec.GZIP])
+    def test_records_are_counted_over_all_partitions(
+        self, world: OneLeader, codec: CompressionCodec
+    ) -> None:
+        data = equal_records(400_000, codec)
+        body = produce_request(TOPIC, {0: data, 1: data, 2: data})
+        (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
+        assert [answer.error_code for answer in topic.partition_responses] == [
+            ErrorCode.NONE,
+            ErrorCode.NONE,
+            ErrorCode.MESSAGE_TOO_LARGE,
+        ]
+        message = topic.partition_responses[2].error_message
+        assert message is not None
+        assert "send smaller batches, or fewer at once" in message
+        assert world.produce(data, index=2).error_code == ErrorCode.NONE
+
+    def test_decompressed_bytes_are_counted_over_all_partitions(self, world: OneLeader) -> None:
+        noise = random.Random(1).randbytes(60_000)
+        data = batch([noise + b"v" * 50_000_000], codec=CompressionCodec.ZSTD)
+        body = produce_request(TOPIC, {0: data, 1: data, 2: data})
+        (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
+        assert [answer.error_code for answer in topic.partition_responses] == [
+            ErrorCode.NONE,
+            ErrorCode.NONE,
+            ErrorCode.MESSAGE_TOO_LARGE,
+        ]
+
+    def test_what_is_broken_behind_its_bytes_counts_too(self, world: OneLeader) -> None:
+        noise = random.Random(1).randbytes(10_000)
+        good = batch([noise + b"v" * 50_000_000], codec=CompressionCodec.GZIP)
+        broken = crc_of(good[:-8] + bytes(8))
+        body = produce_request(TOPIC, {0: broken, 1: broken, 2: broken})
+        (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
+        assert [answer.error_code for answer in topic.partition_responses] == [
+            ErrorCode.INVALID_RECORD,
+            ErrorCode.INVALID_RECORD,
+            ErrorCode.MESSAGE_TOO_LARGE,
+        ]
+
+    def test_a_topic_of_large_messages_takes_one_of_them(self) -> None:
+        world = OneLeader({"max.message.bytes": "60000000"})
+        noise = random.Random(1).randbytes(100_000)
+        data = batch([noise + b"v" * 50_000_000], codec=CompressionCodec.ZSTD)
+        assert world.produce(data).error_code == ErrorCode.NONE
+
+    def test_records_that_are_written_anew_count_more(self, world: OneLeader) -> None:
+        data = build_message_set(
+            [Record(offset, EPOCH_MS, None, b"v") for offset in range(30_000)], magic=1
+        )
+        body = produce_request(TOPIC, {0: data, 1: data})
+        (topic,) = world.asking.call(ApiKey.PRODUCE, 2, body).responses
+        assert [answer.error_code for answer in topic.partition_responses] == [
+            ErrorCode.NONE,
+            ErrorCode.MESSAGE_TOO_LARGE,
+        ]
+
+    def test_compressing_anew_counts_more(self) -> None:
+        world = OneLeader({"compression.type": "zstd"})
+        data = batch([b"v" * 900_000])
+        body = produce_request(TOPIC, {0: data, 1: data, 2: data})
+        (topic,) = world.asking.call(ApiKey.PRODUCE, 9, body).responses
+        assert {answer.error_code for answer in topic.partition_responses} == {ErrorCode.NONE}
+        noise = random.Random(1).randbytes(60_000)
+        large = batch([noise + b"v" * 20_000_000], codec=CompressionCodec.GZIP)
+        assert world.produce(large).error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
 class TestWhoLeads:
     @behaviour("L27")
     def test_unknown_hosted_and_led_elsewhere(self, world: OneLeader) -> None:
@@ -166,6 +281,35 @@ class TestReplication:
         answer = produced(client.answers[number])
         assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         assert answer.base_offset == 0
+
+    @pytest.mark.parametrize(
+        ("acks", "error"), [(-1, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND), (1, ErrorCode.NONE)]
+    )
+    def test_replicas_lost_between_append_and_write_are_told_to_who_asked_for_all(
+        self, acks: int, error: ErrorCode
+    ) -> None:
+        """A batch sent again is behind the watermark already: nothing but the write is awaited."""
+        world = OneLeader({"min.insync.replicas": "2"})
+        world.tell_leader(1, TOPIC, TOPIC_ID, {0: plan(1, 1, (1, 2), (1, 2))})
+        data = batch([b"a"], producer_id=7, producer_epoch=0, base_sequence=0)
+        assert world.produce(data, acks=1).error_code == ErrorCode.NONE
+        leader = world.partition().leader
+        assert leader is not None
+        assert leader.note_follower_fetch(BrokerId(2), 1, world.now_ms)
+        world.broker.replicas.note_watermark_moved(world.partition(), world.now_ms)
+        client = world.client(1)
+        number = client.send(ApiKey.PRODUCE, 9, produce_request(TOPIC, {0: data}, acks=acks))
+        take_in = world.host.on_frame
+
+        def take_in_and_shrink(connection: ConnectionId, frame: bytes) -> None:
+            take_in(connection, frame)
+            epoch = PartitionEpoch(leader.partition_epoch + 1)
+            leader.note_isr_committed(leader.leader_epoch, epoch, (BrokerId(1),), world.now_ms)
+
+        world.host.on_frame = take_in_and_shrink  # type: ignore[method-assign]
+        world.run(10)
+        answer = produced(client.answers[number])
+        assert (answer.error_code, answer.base_offset) == (error, 0)
 
 
 class TestBatches:

@@ -6,6 +6,7 @@ from barnabas.broker.connections import Connection, Request
 from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.ports import ConnectionId
 from barnabas.broker.purgatory import (
+    PRODUCE_TIMEOUT_MS_MAX,
     WHEN_WRITTEN,
     FetchRoom,
     ParkedFetchEntry,
@@ -174,6 +175,50 @@ def test_too_many_parked_produces_are_not_parked() -> None:
     world.purgatory.parked_produces_max = 1
     world.produce((room, 10))
     assert errors(world.produce((room, 11))) == [ErrorCode.REQUEST_TIMED_OUT]
+
+
+def test_a_produce_does_not_outlive_its_connection() -> None:
+    world, one, two = Producing(), WaitingRoom(), WaitingRoom()
+    gone = world.produce((one, 5), (two, 7), timeout_ms=2**31 - 1)
+    stays = world.produce((one, 5))
+    world.advance(two, 7)
+    world.purgatory.note_closed(gone.request.connection)
+    assert world.purgatory.parked_produce_count == 1
+    assert world.deadlines.next_ms() == 100
+    world.advance(one, 5)
+    assert world.answered == [stays.response]
+    assert world.purgatory.parked_produce_count == 0
+    assert one.dead == two.dead == 0
+
+
+def test_a_produce_whose_connection_is_closed_in_its_turn_is_not_parked() -> None:
+    world, room = Producing(), WaitingRoom()
+    pending = world.produce((room, WHEN_WRITTEN))
+    pending.request.connection.is_closed = True
+    world.purgatory.park_produce(room, (5, pending, PartitionProduceResponse(index=0)), 0)
+    assert (world.purgatory.parked_produce_count, room.produces) == (0, [])
+
+
+def test_no_produce_waits_for_longer_than_a_quarter_of_an_hour() -> None:
+    world = Producing()
+    world.produce((WaitingRoom(), 5), timeout_ms=2**31 - 1)
+    assert world.deadlines.next_ms() == PRODUCE_TIMEOUT_MS_MAX
+
+
+def test_a_bug_in_an_answer_stays_with_its_request() -> None:
+    deadlines = Deadlines()
+    failed: list[Request] = []
+    router = Noting()
+    router.fail = lambda request, bug, now_ms: failed.append(request)  # type: ignore[attr-defined]
+
+    def broken(produce: PendingProduce, now_ms: int) -> None:
+        raise KeyError("bug")
+
+    world, room = Producing(), WaitingRoom()
+    world.purgatory = Purgatory(deadlines, router, broken)  # type: ignore[arg-type]
+    pending = world.produce((room, 5))
+    deadlines.run_due(1000)
+    assert failed == [pending.request]
 
 
 class Fetch:

@@ -75,6 +75,16 @@ def test_the_first_broker_names_the_cluster_and_all_others_read_it():
     assert world.data("/cluster/id") == f'{{"version":"1","id":"{names[0]}"}}'.encode()
 
 
+def test_a_new_store_takes_no_logs_of_a_cluster_and_stays_without_an_id():
+    world = StoreWorld()
+    broker, registration, _ = make(world, 1)
+    registration.prepare(lambda *_: pytest.fail("went on"), "former")
+    world.run()
+    assert "the metadata store is new" in failure(broker)
+    assert "found cluster.id=former" in failure(broker)
+    assert world.ensemble.machine.tree.node("/cluster/id") is None
+
+
 def test_a_cluster_id_that_makes_no_sense_fails_the_broker():
     world = StoreWorld()
     world.do(Create("/cluster"), Create("/cluster/id", b"{}"))

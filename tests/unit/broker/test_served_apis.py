@@ -1,5 +1,6 @@
 """ApiVersions, the router and the codec name the same APIs and versions, those of Kafka 3.9."""
 
+import struct
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, cast
@@ -7,14 +8,16 @@ from typing import Any, cast
 import pytest
 
 from barnabas.broker.connections import Connection, Request
+from barnabas.broker.event_stream import ConnectionRefused
 from barnabas.broker.handlers import api_versions
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.ports import ConnectionId, Transport
 from barnabas.broker.router import SERVED, Route
 from barnabas.formats.wire import catalog
-from barnabas.formats.wire.api_keys import ApiKey
+from barnabas.formats.wire.api_keys import NAMES_WITHOUT_SCHEMA, ApiKey
 from barnabas.formats.wire.generated.api_versions import ApiVersionsRequest
 from barnabas.model.error_codes import ErrorCode
+from tests.worlds.virtual_world import VirtualWorld
 
 ZOOKEEPER_PROFILE_3_9 = {
     "PRODUCE": (0, 11),
@@ -74,6 +77,28 @@ def test_the_answer_lists_exactly_what_the_router_serves() -> None:
     }
     assert answered == ZOOKEEPER_PROFILE_3_9
     assert [entry.api_key for entry in response.api_keys] == sorted(int(key) for key in SERVED)
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        (24, "AddPartitionsToTxn (api key 24) is not served"),
+        (26, "EndTxn (api key 26) is not served"),
+        (68, "ConsumerGroupHeartbeat (api key 68) is not served"),
+        (999, "api key 999 is not served"),
+        (-1, "api key -1 is not served"),
+    ],
+)
+def test_what_is_not_served_is_told_by_its_name(key: int, told: str) -> None:
+    host = VirtualWorld().add_broker(1)
+    host.broker.on_connection(ConnectionId(99), "PLAINTEXT", "host", 0)
+    frame = struct.pack(">hhih", key, 0, 1, -1)
+    host.broker.on_request(ConnectionId(99), frame, 0, len(frame), 0)
+    assert [event.reason for event in host.told.of(ConnectionRefused)] == [told]
+
+
+def test_no_api_has_two_names() -> None:
+    assert not {int(key) for key in catalog.APIS} & set(NAMES_WITHOUT_SCHEMA)
 
 
 @pytest.mark.parametrize("key", sorted(SERVED), ids=lambda key: key.name)

@@ -14,7 +14,13 @@ from barnabas.model.config import (
 )
 from barnabas.model.config_definition import Mark, default_of, parse
 from barnabas.model.config_keys import BROKER_KEYS
-from barnabas.model.config_marks import check_marks, check_protocols
+from barnabas.model.config_marks import (
+    UNKNOWN_KEYS_MAX,
+    check_marks,
+    check_protocols,
+    check_room,
+    check_topic_marks,
+)
 from barnabas.model.errors import ConfigRefused
 from barnabas.model.listeners import Listener
 from barnabas.model.topic_config_keys import TOPIC_KEYS
@@ -177,17 +183,112 @@ def test_keys_without_effect_are_named_and_mistyped_ones_get_a_suggestion():
         "num.io.threads": "9",
     }
     warnings = check_marks(settings)
-    assert [(warning.name, warning.suggestion) for warning in warnings] == [
-        ("auto.leader.rebalance.enable", None),
-        ("num.partition", "num.partitions"),
+    assert [(warning.name, warning.reason) for warning in warnings] == [
+        ("auto.leader.rebalance.enable", "not honoured yet"),
+        ("num.partition", "is no key of Kafka's; did you mean num.partitions?"),
     ]
 
 
+def test_many_unknown_keys_are_told_as_a_number():
+    names = [f"{number}-none" for number in range(700)]
+    warnings = check_marks(dict.fromkeys(names, "x"))
+    assert [warning.name for warning in warnings] == names[: UNKNOWN_KEYS_MAX + 1]
+    assert "690 more keys" in warnings[-1].reason
+
+
+@pytest.mark.parametrize("text", ["compact", "compact,delete", " delete , compact "])
+def test_a_value_that_asks_for_what_is_not_there_is_warned_of_at_a_key_that_is_honoured(text: str):
+    [of_broker] = check_marks({"log.cleanup.policy": text, "num.partitions": "2"})
+    [of_topic] = check_topic_marks({"cleanup.policy": text, "retention.ms": "5"})
+    assert (of_broker.name, of_broker.value) == ("log.cleanup.policy", text.strip())
+    assert (of_topic.name, of_topic.value) == ("cleanup.policy", text.strip())
+    assert "nothing is compacted yet" in of_topic.reason == of_broker.reason
+    assert check_marks({"log.cleanup.policy": "delete"}) == []
+
+
+def test_topic_keys_without_effect_are_named_and_what_somebody_broke_is_passed_over():
+    overrides = {
+        "min.compaction.lag.ms": "5",
+        "delete.retention.ms": "86400000",
+        "preallocate": "true",
+        "cleanup.policy": "compress",
+        "nobody.knows": "1",
+    }
+    assert [one.name for one in check_topic_marks(overrides)] == ["min.compaction.lag.ms"]
+
+
+@pytest.mark.parametrize("text", ["7", " 7", "-1"])
+def test_two_different_ids_are_refused(text: str):
+    with pytest.raises(ConfigRefused, match=r"broker\.id=1 is another id") as refused:
+        BrokerConfig.resolve({"broker.id": "1", "node.id": text})
+    assert refused.value.key == "node.id"
+    assert BrokerConfig.resolve({"broker.id": "7", "node.id": " 7"}).broker_id == 7
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({"max.connections": "0"}, ["max.connections"]),
+        ({"max.connections": "1"}, []),
+        (
+            {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "10.0.0.1:5"},
+            ["max.connections.per.ip"],
+        ),
+        ({"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "h:5"}, []),
+        ({"max.connections.per.ip.overrides": "h:0"}, ["max.connections.per.ip.overrides"]),
+    ],
+)
+def test_limits_that_shut_out_the_broker_itself_are_warned_of(
+    settings: dict[str, str], names: list[str]
+):
+    config = BrokerConfig.resolve({"listeners": "PLAINTEXT://h:1", **settings})
+    assert [warning.name for warning in check_room(config)] == names
+
+
 def test_a_listener_that_promises_encryption_is_refused():
-    config = BrokerConfig.resolve({"listeners": "PLAINTEXT://:1,SSL://:2"})
     with pytest.raises(ConfigRefused, match="SSL"):
-        check_protocols(config)
-    check_protocols(BrokerConfig())
+        check_protocols({"listeners": "PLAINTEXT://:1,SSL://:2"})
+    check_protocols({})
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "fix"),
+    [
+        (
+            {"broker.id": "-1", "broker.id.generation.enable": "false"},
+            "broker.id",
+            "broker.id=1    (or remove broker.id.generation.enable)",
+        ),
+        (
+            {"listeners": "INT://h:1", "listener.security.protocol.map": "INT:PLAINTEXT"},
+            "listeners",
+            "inter.broker.listener.name=INT",
+        ),
+        (
+            {"listeners": "PLAINTEXT://h:1", "security.inter.broker.protocol": "SSL"},
+            "security.inter.broker.protocol",
+            "inter.broker.listener.name=PLAINTEXT    (in its place)",
+        ),
+        (
+            {"listeners": "PLAINTEXT://h:1", "inter.broker.listener.name": "B"},
+            "inter.broker.listener.name",
+            "inter.broker.listener.name=PLAINTEXT",
+        ),
+        (
+            {"listeners": "PLAINTEXT://0.0.0.0:7"},
+            "listeners",
+            "advertised.listeners=PLAINTEXT://localhost:7"
+            "    (or the name by which clients reach this machine)",
+        ),
+    ],
+)
+def test_what_would_mend_it_is_said_by_the_rule_that_refuses(
+    settings: dict[str, str], key: str, fix: str
+):
+    with pytest.raises(ConfigRefused) as refused:
+        BrokerConfig.resolve(settings)
+    assert refused.value.key == key
+    assert refused.value.fix == fix
 
 
 @given(st.sampled_from(sorted(BROKER_KEYS)), st.text(max_size=30))

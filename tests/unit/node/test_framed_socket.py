@@ -26,7 +26,7 @@ def test_a_peer_that_takes_its_answer_slowly_is_not_idle() -> None:
         theirs = socket.create_connection(listening.getsockname())
         ours, _ = listening.accept()
     with theirs:
-        framed = FramedSocket(ours, Owner(), 1000, TransferBuffers())
+        framed = FramedSocket(ours, Owner(), 1000, TransferBuffers(), "some.limit")
         framed.queue([bytes(30_000_000)])
         left = -1
         while left != framed.out_bytes:

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from barnabas.model.listeners import Listener
-from barnabas.node.listeners import listen, port_holder
+from barnabas.node.listeners import by_address, listen, port_holder
 from barnabas.node.output import ProgramError
 
 
@@ -34,7 +34,7 @@ def test_a_taken_port_names_who_has_it_and_leaves_nothing_open():
         with pytest.raises(ProgramError) as refused:
             listen([Listener("A", "127.0.0.1", 0), Listener("B", "127.0.0.1", port)], 5)
         assert f"(process {os.getpid()})" in refused.value.cause
-        assert f"127.0.0.1:{port + 1}" in refused.value.fix
+        assert refused.value.fix == f"listeners=B://127.0.0.1:{port + 1 if port < 65535 else 0}"
         assert refused.value.see == "port-taken"
 
 
@@ -49,3 +49,11 @@ def test_an_address_of_another_machine_is_refused():
         listen([Listener("A", "192.0.2.1", 0)], 5)
     assert refused.value.see == "cannot-listen"
     assert "listeners=A://:0" in refused.value.fix
+
+
+def test_a_limit_of_a_name_holds_for_its_addresses():
+    assert by_address({"localhost": 7, "10.0.0.1": 1})["127.0.0.1"] == 7
+    with pytest.raises(ProgramError) as refused:
+        by_address({"no-such-host.invalid": 3})
+    assert "no-such-host.invalid cannot be resolved" in refused.value.cause
+    assert refused.value.exit_code == 2

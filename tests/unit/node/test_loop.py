@@ -5,6 +5,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -79,6 +80,23 @@ def test_a_broken_connection_is_told_to_who_reads_and_to_who_writes(
     poller.watch(one.fileno(), READABLE, told)
     poller.tell(poller.wait(1000))
     assert told.ready == [(True, False)]
+
+
+def test_a_broken_connection_is_told_to_who_wants_neither(poller: Poller) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname())
+        one, _ = listening.accept()
+    with one:
+        told = Told(lambda: poller.forget(one.fileno()))
+        poller.watch(one.fileno(), READABLE, told)
+        poller.watch(one.fileno(), 0, told)
+        client.send(b"x")
+        assert poller.wait(10) == []
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        poller.tell(poller.wait(1000))
+        assert told.ready == [(False, False)]
+        assert poller.wait(10) == []
 
 
 def test_who_was_forgotten_by_another_is_told_nothing(poller: Poller, pair: Pair) -> None:

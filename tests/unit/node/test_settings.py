@@ -61,8 +61,8 @@ def test_unknown_and_unhonoured_keys_are_warned_about_by_place_and_name(tmp_path
         tmp_path, "num.partition=3\nauto.leader.rebalance.enable=false\nnum.io.threads=2\n"
     )
     assert load_settings(path, {}).warnings == [
-        f"{path}:1: num.partition is no key of Kafka's; did you mean num.partitions?",
         f"{path}:2: auto.leader.rebalance.enable not honoured yet",
+        f"{path}:1: num.partition is no key of Kafka's; did you mean num.partitions?",
     ]
 
 
@@ -88,3 +88,60 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path):
     with pytest.raises(ProgramError) as malformed:
         load_settings(_file(tmp_path, "log.dirs=C:\\users\\x\n"), {})
     assert "server.properties:1" in malformed.value.cause
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "fix"),
+    [
+        ("listeners=SSL://:9093\n", "SSL: security is not built yet", "PLAINTEXT://:9093"),
+        (
+            "listeners=INT://:1\nlistener.security.protocol.map=INT:PLAINTEXT\n",
+            "on the listener PLAINTEXT, and none has that name",
+            "inter.broker.listener.name=INT",
+        ),
+        (
+            "listeners=PLAINTEXT://0.0.0.0:7\n",
+            "clients are told to connect",
+            "PLAINTEXT://localhost:7",
+        ),
+        ("broker.id=-2\n", "must be at least -1", "broker.id=1"),
+        ("broker.id=1\nnode.id=7\n", "broker.id=1 is another id", "remove node.id"),
+    ],
+)
+def test_the_way_out_is_not_what_was_refused(tmp_path: Path, text: str, told: str, fix: str):
+    with pytest.raises(ProgramError) as refused:
+        load_settings(_file(tmp_path, text), {})
+    assert told in refused.value.cause
+    assert fix in refused.value.fix
+    assert "security.inter.broker.protocol" not in refused.value.to_text()
+
+
+def test_a_value_that_asks_for_too_much_is_warned_of_by_place_name_and_value(tmp_path: Path):
+    path = _file(tmp_path, "log.cleanup.policy=compact\nmax.connections=0\n")
+    policy, room = load_settings(path, {}).warnings
+    assert policy.startswith(f"{path}:1: log.cleanup.policy=compact: nothing is compacted yet")
+    assert room.startswith(f"{path}:2: max.connections=0: leaves no room for the controller")
+
+
+@pytest.mark.parametrize(
+    ("data", "cause"),
+    [
+        (b"\x7fELF\x02\x01\0\0broker.id=1\n", "bytes of zero"),
+        ("broker.id=1\n".encode("utf-16"), "bytes of zero"),
+        (b"\n".join(b"word%d more words" % number for number in range(40)), "of 40 keys none"),
+    ],
+)
+def test_what_is_no_file_of_settings_is_refused(tmp_path: Path, data: bytes, cause: str):
+    path = tmp_path / "server.properties"
+    path.write_bytes(data)
+    with pytest.raises(ProgramError) as refused:
+        load_settings(str(path), {})
+    assert cause in refused.value.cause
+    assert refused.value.see == "unreadable-properties"
+    assert "text file" in refused.value.fix
+
+
+def test_a_few_unknown_keys_and_bytes_that_java_takes_are_no_reason_to_refuse(tmp_path: Path):
+    path = tmp_path / "server.properties"
+    path.write_bytes(b"caf\xe9=1\nmy.own=\x01\n")
+    assert len(load_settings(str(path), {}).warnings) == 2

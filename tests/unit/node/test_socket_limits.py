@@ -264,6 +264,13 @@ def test_an_impossible_length_ends_it_after_what_was_answered(world: World, wron
     assert len(world.broker.closed) == 1
 
 
+def test_a_frame_that_is_too_long_is_told_with_the_setting_that_forbids_it(world: World) -> None:
+    world.send(world.connect(), promised(FRAME_BYTES_MAX + 1))
+    assert world.broker.refused == [
+        f"frame length {FRAME_BYTES_MAX + 1} is above socket.request.max.bytes={FRAME_BYTES_MAX}"
+    ]
+
+
 def test_nothing_is_read_from_who_does_not_read(world: World) -> None:
     world.broker.answer = [bytes(100_000)]
     client = world.connect()
@@ -293,6 +300,27 @@ def test_who_reads_again_is_read_again(world: World) -> None:
         received += len(client.recv(1 << 20))
         world.run()
     assert len(world.broker.frames) == 20
+
+
+@pytest.mark.parametrize("is_reset", [True, False])
+def test_a_reset_is_noticed_while_nothing_is_read(world: World, is_reset: bool) -> None:
+    client = world.connect()
+    world.transport.pause_reading(ConnectionId(1))
+    world.send(client, framed(b"later"))
+    if is_reset:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    else:
+        client.shutdown(socket.SHUT_WR)
+    client.close() if is_reset else None
+    world.turn(world.poller.wait(100))
+    assert world.poller.wait(10) == [], "it is told once, or not at all"
+    assert len(world.broker.closed) == is_reset
+    assert world.broker.frames == []
+    if not is_reset:
+        world.transport.resume_reading(ConnectionId(1))
+        world.transport.take_up_resumed()
+        world.run()
+        assert world.broker.frames == [b"later"], "a half-closed peer may still have sent"
 
 
 def test_nothing_is_kept_of_what_follows_a_refusal(world: World) -> None:
@@ -340,6 +368,20 @@ def test_one_host_has_its_own_limit(per_host: int, by_host: dict[str, int], room
         taken[0].close()
         world.run()
         assert not is_closed(world.connect())
+    finally:
+        world.close()
+
+
+def test_an_ipv4_client_of_a_socket_for_both_families_has_its_own_limit() -> None:
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("no socket for both families here")
+    world = World(CONNECTIONS_MAX, {"127.0.0.1": 1})
+    both = socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    world.transport.listen(LISTENER, both)
+    world.port = both.getsockname()[1]
+    try:
+        assert not is_closed(world.connect())
+        assert is_closed(world.connect())
     finally:
         world.close()
 

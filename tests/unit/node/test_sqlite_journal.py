@@ -1,5 +1,6 @@
 """The metadata file: after any accident a prefix of what was committed, never a foreign file."""
 
+import errno
 import os
 import random
 import shutil
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.model.errors import DiskFull, MetadataFileRefused
+from barnabas.model.errors import DiskError, DiskFull, MetadataFileInUse, MetadataFileRefused
 from barnabas.node.sqlite_journal import SqliteJournal
 from barnabas.zookeeper.journal import Image
 from tests.worlds.metadata_history import History
@@ -135,7 +136,7 @@ def test_waiting_transactions_share_a_commit(tmp_path: Path) -> None:
 def test_a_second_process_is_told_who_has_the_file(tmp_path: Path) -> None:
     path = tmp_path / "metadata.sqlite"
     journal, _ = SqliteJournal.open(path)
-    with pytest.raises(MetadataFileRefused, match=f"in use by process {os.getpid()}:"):
+    with pytest.raises(MetadataFileInUse, match=f"in use by process {os.getpid()}:"):
         SqliteJournal.open(path)
     journal.close()
     assert reopened(path) == Image()
@@ -170,6 +171,36 @@ def test_foreign_files_are_refused_and_left_alone(tmp_path: Path) -> None:
         SqliteJournal.open(directory)
     with pytest.raises(MetadataFileRefused, match="cannot be used as a metadata file"):
         SqliteJournal.open(text / "below" / "metadata.sqlite")
+
+
+def test_a_read_only_file_system_is_the_disks_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "metadata.sqlite"
+    real_open = os.open
+
+    def refuse(opened: str, *arguments: object, **how: object) -> int:
+        if str(opened).startswith(str(path)):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), opened)
+        return real_open(opened, *arguments, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(DiskError) as refused:
+        SqliteJournal.open(path)
+    assert refused.value.reason == "Read-only file system"
+
+
+def test_what_sqlite_may_not_open_is_the_disks_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(path: Path, **how: object) -> sqlite3.Connection:
+        problem = sqlite3.OperationalError("unable to open database file")
+        problem.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        raise problem
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with pytest.raises(DiskError, match="unable to open database file"):
+        SqliteJournal.open(tmp_path / "metadata.sqlite")
 
 
 def test_a_later_format_is_refused(tmp_path: Path) -> None:

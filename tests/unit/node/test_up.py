@@ -1,5 +1,6 @@
 """`barnabas up`: what it changes, what it wipes, and what it keeps its hands off."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,21 @@ def test_a_directory_that_cannot_be_made_is_told(
     (tmp_path / "file").write_text("")
     assert main(["--dir", str(tmp_path / "file" / "below")]) == 1
     assert "see:   docs/errors.md#disk-refuses" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("port", ["99999", "-1"])
+def test_a_port_that_is_none_is_told_by_the_option(port: str, capsys: pytest.CaptureFixture[str]):
+    assert main([f"--port={port}"]) == 2
+    told = capsys.readouterr().err
+    assert f"error: --port {port}" in told
+    assert "fix:   barnabas up --port 9092" in told
+
+
+def test_a_taken_port_is_mended_by_the_option(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["--dir", str(tmp_path), "--port", str(port)]) == 1
+    told = capsys.readouterr().err
+    assert f"127.0.0.1:{port}" in told
+    assert "fix:   barnabas up --port 9092" in told
+    assert "listeners=" not in told

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.formats.logdir.meta_properties import MetaProperties, encode_meta_properties
-from barnabas.model.errors import DiskLost, LogDirectoryRefused
+from barnabas.model.errors import DiskLost, LogDirectoryInUse, LogDirectoryRefused
 from barnabas.storage.log_dirs import LogDirectories
 from tests.worlds.log_world import BROKER_ID, CLUSTER_ID, LogWorld, produce
 from tests.worlds.memory_disk import Fault, MemoryDisk
@@ -66,6 +66,15 @@ def test_a_broker_without_an_id_takes_that_of_its_directory() -> None:
     assert directories.stored_broker_id == 7
     assert directories.stored_cluster_id == CLUSTER_ID
     directories.check_owner(CLUSTER_ID, -1)
+
+
+def test_a_directory_in_use_is_said_to_be_before_it_is_looked_at_whose_it_is() -> None:
+    disk = MemoryDisk()
+    disk.place("/logs/meta.properties", meta(cluster="theirs"))
+    disk.lock("/logs/.lock")
+    directories = LogDirectories(disk, ("/logs",))
+    with pytest.raises(LogDirectoryInUse, match=r"/logs/\.lock is already locked by this process"):
+        directories.inspect()
 
 
 def test_directories_of_two_brokers_are_refused_with_their_places() -> None:

@@ -375,6 +375,20 @@ def test_the_last_stable_offset_is_held_by_an_open_transaction() -> None:
     assert log.last_stable_offset == 1
 
 
+def test_the_last_stable_offset_is_never_above_the_high_watermark() -> None:
+    """A transaction that begins above the watermark is not where a reader has to stop."""
+    log = new_log()
+    produce(log, b"a")
+    append(log, batch_of(b"b"))
+    append(
+        log,
+        batch_of(b"c", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True),
+    )
+    append(log, batch_of(b"d"))
+    seen = [(log.set_high_watermark(offset), log.last_stable_offset) for offset in (1, 2, 3, 4)]
+    assert seen == [(1, 1), (2, 2), (3, 2), (4, 2)]
+
+
 def test_a_topic_id_is_given_once() -> None:
     log = new_log()
     log.set_topic_id(log.topic_id)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.administration import Answers, TopicAnswer
+from barnabas.broker.administration import Answers, TopicAnswer, busy_before
 from barnabas.broker.connections import Request
 from barnabas.core.administration.expansion import GrowthWish
 from barnabas.formats.wire.generated.create_partitions import (
@@ -18,6 +18,9 @@ from barnabas.model.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+
+
+FIRST_VERSION_WITH_QUOTAS: Final = 3
 
 
 def handle(
@@ -40,9 +43,12 @@ def handle(
             wishes.append(_wish(topic))
 
     def on_answers(answers: Answers, answered_ms: int) -> None:
+        throttle_ms = busy_before(answers, request.api_version, FIRST_VERSION_WITH_QUOTAS)
         found = {**answers, **refused}
         results = [_result(name, found[name]) for name in counts]
-        broker.answer(request, CreatePartitionsResponse(results=results))
+        broker.answer(
+            request, CreatePartitionsResponse(throttle_time_ms=throttle_ms, results=results)
+        )
 
     broker.administration.grow_topics(
         wishes,
@@ -50,6 +56,7 @@ def handle(
         timeout_ms=body.timeout_ms,
         then=on_answers,
         now_ms=now_ms,
+        request=request,
     )
     return None
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.administration import Answers, TopicAnswer
+from barnabas.broker.administration import Answers, TopicAnswer, busy_before
 from barnabas.broker.connections import Request
 from barnabas.core.administration.config_description import describe_topic
 from barnabas.core.administration.creation import TopicPlan, TopicWish
@@ -22,25 +22,35 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
 
+FIRST_VERSION_WITH_QUOTAS: Final = 6
+
+
 def handle(
     broker: Broker, request: Request, body: CreateTopicsRequest, now_ms: int
 ) -> CreateTopicsResponse | None:
     """Answer at once for what is refused by its form; for the rest when it is written."""
     if not broker.controller.is_active:
         return CreateTopicsResponse(
-            topics=[_result(broker, t.name, _NOT_CONTROLLER) for t in body.topics]
+            topics=[_result(broker, t.name, _NOT_CONTROLLER, {}) for t in body.topics]
         )
     counts = Counter(topic.name for topic in body.topics)
     wishes = [_wish(topic) for topic in body.topics if counts[topic.name] == 1]
 
     def on_answers(answers: Answers, answered_ms: int) -> None:
+        throttle_ms = busy_before(answers, request.api_version, FIRST_VERSION_WITH_QUOTAS)
+        described: Described = {}
         results = [
-            _result(broker, topic.name, answers.get(topic.name, _TWICE)) for topic in body.topics
+            _result(broker, topic.name, answers.get(topic.name, _TWICE), described)
+            for topic in body.topics
         ]
-        broker.answer(request, CreateTopicsResponse(topics=results))
+        broker.answer(request, CreateTopicsResponse(throttle_time_ms=throttle_ms, topics=results))
 
     broker.administration.create_topics(
-        wishes, is_validation=body.validate_only, timeout_ms=body.timeout_ms, then=on_answers
+        wishes,
+        is_validation=body.validate_only,
+        timeout_ms=body.timeout_ms,
+        then=on_answers,
+        request=request,
     )
     return None
 
@@ -59,7 +69,13 @@ def _wish(topic: CreatableTopic) -> TopicWish:
     )
 
 
-def _result(broker: Broker, name: str, answer: TopicAnswer) -> CreatableTopicResult:
+Described = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
+"""All settings of topics by those of their own: most topics of one request have the same."""
+
+
+def _result(
+    broker: Broker, name: str, answer: TopicAnswer, described: Described
+) -> CreatableTopicResult:
     """One topic's answer; numbers and settings are told of a topic that is there now."""
     result = CreatableTopicResult(
         name=name,
@@ -71,7 +87,11 @@ def _result(broker: Broker, name: str, answer: TopicAnswer) -> CreatableTopicRes
     if answer.error is ErrorCode.NONE and answer.plan is not None:
         result.num_partitions = len(answer.plan.assigned)
         result.replication_factor = len(answer.plan.assigned[0])
-        result.configs = _configs(broker, answer.plan)
+        own = tuple(sorted(answer.plan.configs.items()))
+        configs = described.get(own)
+        if configs is None:
+            configs = described[own] = _configs(broker, answer.plan)
+        result.configs = configs
     return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.administration import Answers
+from barnabas.broker.administration import Answers, busy_before
 from barnabas.broker.connections import Request
 from barnabas.formats.wire.generated.delete_topics import (
     DeletableTopicResult,
@@ -18,6 +18,7 @@ from barnabas.model.ids import NO_TOPIC_ID
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
+FIRST_VERSION_WITH_QUOTAS: Final = 5
 FIRST_VERSION_WITH_IDS: Final = 6
 FIRST_VERSION_WITH_DISABLED: Final = 3
 
@@ -39,14 +40,21 @@ def handle(
         return DeleteTopicsResponse(responses=results)
 
     def on_answers(answers: Answers, answered_ms: int) -> None:
+        throttle_ms = busy_before(answers, version, FIRST_VERSION_WITH_QUOTAS)
         for one in results:
             if one.error_code == ErrorCode.NONE and one.name in answers:
                 one.error_code = answers[one.name].error
                 one.error_message = answers[one.name].message
-        broker.answer(request, DeleteTopicsResponse(responses=results))
+        broker.answer(
+            request, DeleteTopicsResponse(throttle_time_ms=throttle_ms, responses=results)
+        )
 
     broker.administration.delete_topics(
-        list(dict.fromkeys(wanted)), timeout_ms=body.timeout_ms, then=on_answers, now_ms=now_ms
+        list(dict.fromkeys(wanted)),
+        timeout_ms=body.timeout_ms,
+        then=on_answers,
+        now_ms=now_ms,
+        request=request,
     )
     return None
 

@@ -58,7 +58,8 @@ def handle(
         broker.answer(request, _respond(broker, body, found, version))
 
     broker.client_metadata.submit(
-        [GetData(config_path(topic_entity(one))) for one in topics], on_read
+        [GetData(config_path(topic_entity(one))) for one in topics],
+        broker.router.guarded(request, on_read),
     )
     return None
 

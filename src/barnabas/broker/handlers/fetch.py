@@ -26,6 +26,7 @@ from barnabas.broker.fetch_sessions import (
 )
 from barnabas.broker.leader_hints import leader_hint
 from barnabas.broker.purgatory import FetchRoom
+from barnabas.formats.batches.conversion import ConversionBudget
 from barnabas.formats.wire.generated.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -330,7 +331,7 @@ class _Fetch:
             self._give_back(read)
         version = self._request.api_version
         if version < FIRST_VERSION_OF_ZSTD:
-            chosen = [(asked, self._converted(asked, answer)) for asked, answer in chosen]
+            chosen = self._converted(chosen)
         response = FetchResponse(
             error_code=context.error,
             session_id=context.session_id,
@@ -340,14 +341,22 @@ class _Fetch:
             self._tell_leaders(response, chosen)
         self._broker.answer(self._request, response)
 
-    def _converted(self, asked: FetchedPartition, answer: PartitionData) -> PartitionData:
-        return convert(
-            self._broker.replicas.find(asked.topic or "", asked.partition),
-            asked,
-            answer,
-            self._request.api_version,
-            self._reader.is_from_follower,
-        )
+    def _converted(self, answers: Answers) -> Answers:
+        """What an old client can read, from any partition on: the same one is not always last."""
+        budget = ConversionBudget()
+        count = len(answers)
+        first = self._broker.random.randrange(count) if count > 1 else 0
+        for step in range(count):
+            at = (first + step) % count
+            asked, answer = answers[at]
+            partition = self._broker.replicas.find(asked.topic or "", asked.partition)
+            is_from_follower = self._reader.is_from_follower
+            version = self._request.api_version
+            answers[at] = (
+                asked,
+                convert(partition, asked, answer, version, is_from_follower, budget),
+            )
+        return answers
 
     def _tell_leaders(self, response: FetchResponse, answers: Answers) -> None:
         """Name the leader of every partition that is led elsewhere or in another epoch."""

@@ -36,7 +36,7 @@ def handle(
         else:
             broker.answer(request, InitProducerIdResponse(producer_id=producer_id))
 
-    broker.producer_ids.next_id(answer)
+    broker.producer_ids.next_id(broker.router.guarded(request, answer))
     return None
 
 

@@ -46,7 +46,7 @@ def handle(
         for name in missing:
             answer.add_error(name, _absence(name))
         return answer.finish()
-    broker.administration.create_automatically(missing, answer.on_created)
+    broker.administration.create_automatically(missing, answer.on_created, request)
     return None
 
 

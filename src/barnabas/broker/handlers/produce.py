@@ -18,6 +18,7 @@ from barnabas.core.administration.topic_names import INTERNAL_TOPICS
 from barnabas.formats.batches.admission import (
     AdmittedBatch,
     Rejection,
+    WorkBudget,
     admit,
     check_batch,
     read_produced,
@@ -26,9 +27,11 @@ from barnabas.formats.batches.conversion import admit_message_set
 from barnabas.formats.codec.records import RecordsSpan
 from barnabas.formats.wire.generated.produce import (
     BatchIndexAndErrorMessage,
+    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from barnabas.model.error_codes import ErrorCode
@@ -64,7 +67,7 @@ def handle(broker: Broker, request: Request, body: ProduceRequest, now_ms: int) 
         request, ProduceResponse(responses=responses), body.acks, body.timeout_ms
     )
     intake = _Intake(broker.replicas, request, pending, body.transactional_id, now_ms)
-    for topic_data in body.topic_data:
+    for topic_data in _named_once(body.topic_data):
         topic = topic_data.name
         intake.begin_topic(topic)
         answers: list[PartitionProduceResponse] = []
@@ -79,11 +82,29 @@ def handle(broker: Broker, request: Request, body: ProduceRequest, now_ms: int) 
         finish_produce(broker, pending, now_ms)
 
 
+def _named_once(asked: list[TopicProduceData]) -> list[TopicProduceData]:
+    """Each topic and partition once: of one that is named again the last batch counts."""
+    if len(asked) == 1 and len(asked[0].partition_data) == 1:
+        return asked
+    by_topic: dict[str, dict[int, PartitionProduceData]] = {}
+    for topic in asked:
+        partitions = by_topic.get(topic.name)
+        if partitions is None:
+            partitions = by_topic[topic.name] = {}
+        for data in topic.partition_data:
+            partitions[data.index] = data
+    return [
+        TopicProduceData(name=name, partition_data=list(partitions.values()))
+        for name, partitions in by_topic.items()
+    ]
+
+
 class _Intake:
     """One request on its way into the logs."""
 
     __slots__ = (
         "_acks",
+        "_budget",
         "_hosted",
         "_known",
         "_may_write",
@@ -113,6 +134,7 @@ class _Intake:
         self._transactional_id = transactional_id
         self._wall_ms: int = replicas.wall_ms(now_ms)
         self._now_ms: int = now_ms
+        self._budget = WorkBudget()
         self._topic = ""
         self._known: CachedTopic | None = None
         self._hosted: dict[int, Partition] = _NOTHING_HOSTED
@@ -150,14 +172,14 @@ class _Intake:
         rules, wall_ms = partition.rules, self._wall_ms
         admitted: AdmittedBatch | Rejection | None
         if produced is None:
-            admitted = admit_message_set(data, start, records.end, rules, wall_ms)
+            admitted = admit_message_set(data, start, records.end, rules, wall_ms, self._budget)
         else:
             admitted = check_batch(data, produced, start, rules)
             if admitted is None:
                 if produced.is_transactional:
                     admitted = self._transactional()
                 else:
-                    admitted = admit(data, produced, start, rules, wall_ms)
+                    admitted = admit(data, produced, start, rules, wall_ms, self._budget)
         if isinstance(admitted, Rejection):
             return _rejected(index, admitted, partition.log_start_offset)
         if admitted is None or log is None:

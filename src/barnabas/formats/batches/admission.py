@@ -35,16 +35,20 @@ from barnabas.formats.batches.record_checks import (
 )
 from barnabas.formats.batches.rewriting import rebuilt_batch
 from barnabas.model.error_codes import ErrorCode
-from barnabas.model.errors import CorruptBatch
+from barnabas.model.errors import CorruptBatch, DecompressedTooLarge
 
 FIRST_VERSION_OF_BATCHES: Final = 3
 """From this version of Produce on exactly one batch of magic 2 is expected per partition."""
 FIRST_VERSION_OF_ZSTD: Final = 7
 RECORDS_MAX: Final = 1_000_000
-"""In one batch, which is decompressed and walked while others wait; a few hundred bytes may hold
-as many, and no producer makes such a batch."""
-RENUMBERED_RECORDS_MAX: Final = 100_000
-"""Records that are written anew one by one; no producer asks for it."""
+"""In all batches of one request, which are walked while others wait; a few hundred bytes may hold
+as many, and no producer sends so many at once."""
+REWRITTEN_RECORD_COST: Final = 25
+"""A record that is written anew, as those of old formats are, takes as long as so many walked."""
+DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
+"""Out of all batches of one request; one alone may be as large as its topic's messages."""
+RECOMPRESSED_BYTE_COST: Final = 8
+"""Compressing takes as long as decompressing so much more."""
 SMALLEST_LENGTH: Final = 14
 """The length field of the smallest message of magic 0."""
 ZSTD: Final = 4
@@ -69,6 +73,26 @@ class Rejection:
         self.message: str = message
         self.record_errors: list[tuple[int, str]] = record_errors or []
         """Index in the batch and what is wrong with the record (Produce 8 and later)."""
+
+
+class WorkBudget:
+    """What the judging of one request may still cost, however many batches are in it."""
+
+    __slots__ = ("bytes_left", "is_untouched", "records_left")
+
+    def __init__(self) -> None:
+        self.records_left: int = RECORDS_MAX
+        self.bytes_left: int = DECOMPRESSED_BYTES_MAX
+        self.is_untouched: bool = True
+        """Whether nothing was decompressed yet."""
+
+    def pay_for_compressing(self, plain_bytes: int, max_message_bytes: int) -> bool:
+        """Whether there is enough; for a batch no larger than its topic's any rest will do."""
+        cost = plain_bytes * RECOMPRESSED_BYTE_COST
+        if cost > self.bytes_left and (self.bytes_left <= 0 or plain_bytes > max_message_bytes):
+            return False
+        self.bytes_left -= cost
+        return True
 
 
 class ProduceRules:
@@ -212,15 +236,22 @@ def check_batch(
 
 
 def admit(
-    data: bytes, header: BatchHeader, start: int, rules: ProduceRules, wall_ms: int
+    data: bytes,
+    header: BatchHeader,
+    start: int,
+    rules: ProduceRules,
+    wall_ms: int,
+    budget: WorkBudget,
 ) -> AdmittedBatch | Rejection:
     """The batch as it will be written, once `check_batch` found nothing.
 
     It is the producer's own bytes unless the topic wants another codec or the broker's time, or
     the producer claimed a wrong latest timestamp or left its records' offsets out of order.
-    Decompresses a compressed batch, within the limits of the rules: a large one belongs on a
-    worker, which nothing here prevents.
+    Decompresses a compressed batch, within the limits of the rules and of the request's budget.
     """
+    budget.records_left -= header.record_count
+    if budget.records_left < 0:
+        return too_much_work()
     is_time_bounded = rules.is_time_bounded
     earliest, latest = timestamp_bounds(rules, wall_ms) if is_time_bounded else (0, 0)
     plain = data
@@ -228,7 +259,10 @@ def admit(
     plain_end = start + header.size_bytes
     try:
         if header.compression_codec != 0:
-            plain, plain_at, plain_end = plain_records(data, header, start, limits=rules.limits)
+            decompressed = _decompress(data, header, start, rules, budget)
+            if isinstance(decompressed, Rejection):
+                return decompressed
+            plain, plain_at, plain_end = decompressed, 0, len(decompressed)
         summary = check_records(
             plain,
             plain_at,
@@ -244,27 +278,15 @@ def admit(
     refused = check_summary(header, summary, rules, earliest, latest)
     if refused is not None:
         return refused
-    timestamp_type = CREATE_TIME
-    max_timestamp = summary.max_timestamp
-    if rules.is_log_append_time:
-        timestamp_type = LOG_APPEND_TIME
-        max_timestamp = wall_ms
-    elif header.timestamp_type == LOG_APPEND_TIME:
-        max_timestamp = header.max_timestamp
+    timestamp_type, max_timestamp = _written_time(header, summary, rules, wall_ms)
     codec = header.compression_codec if rules.codec == KEEP_CODEC else rules.codec
     if codec != header.compression_codec or not summary.are_offsets_consecutive:
-        refused = _check_rebuildable(header, summary)
-        if refused is not None:
-            return refused
-        written = rebuilt_batch(
-            plain[plain_at:plain_end],
-            header,
-            codec,
-            rules.codec_level,
-            timestamp_type,
-            max_timestamp,
-            summary.are_offsets_consecutive,
-        )
+        time = (timestamp_type, max_timestamp)
+        records = plain[plain_at:plain_end]
+        rebuilt = _rebuild(records, header, codec, rules, time, summary, budget)
+        if isinstance(rebuilt, Rejection):
+            return rebuilt
+        written = rebuilt
     elif header.timestamp_type != timestamp_type or header.max_timestamp != max_timestamp:
         written = with_timestamp_type(data, header, start, timestamp_type, max_timestamp)
     else:
@@ -272,10 +294,74 @@ def admit(
     return check_size(len(written), rules) or AdmittedBatch(written, BatchHeader(written, 0), 0)
 
 
+def _written_time(
+    header: BatchHeader, summary: RecordsSummary, rules: ProduceRules, wall_ms: int
+) -> tuple[int, int]:
+    """The type of timestamp and the latest one that the batch will be written with."""
+    if rules.is_log_append_time:
+        return LOG_APPEND_TIME, wall_ms
+    if header.timestamp_type == LOG_APPEND_TIME:
+        return CREATE_TIME, header.max_timestamp
+    return CREATE_TIME, summary.max_timestamp
+
+
+def _rebuild(
+    records: bytes,
+    header: BatchHeader,
+    codec: int,
+    rules: ProduceRules,
+    time: tuple[int, int],
+    summary: RecordsSummary,
+    budget: WorkBudget,
+) -> bytes | Rejection:
+    """The batch around its own records, if it could have been one and is not too much work."""
+    refused = _check_rebuildable(header, summary)
+    if refused is not None:
+        return refused
+    if not summary.are_offsets_consecutive or header.timestamp_type == LOG_APPEND_TIME:
+        budget.records_left -= header.record_count * REWRITTEN_RECORD_COST
+    if budget.records_left < 0 or not budget.pay_for_compressing(
+        len(records), rules.max_message_bytes
+    ):
+        return too_much_work()
+    return rebuilt_batch(
+        records,
+        header,
+        codec,
+        rules.codec_level,
+        *time,
+        summary.are_offsets_consecutive,
+    )
+
+
+def _decompress(
+    data: bytes, header: BatchHeader, start: int, rules: ProduceRules, budget: WorkBudget
+) -> bytes | Rejection:
+    """The records of a compressed batch; what comes out of it counts, also when it is broken."""
+    limits = rules.limits
+    allowed = limits.allowed_bytes(header.size_bytes - HEADER_SIZE)
+    room = budget.bytes_left
+    if budget.is_untouched:
+        budget.is_untouched = False
+        room = max(room, rules.max_message_bytes)
+    if room <= 0:
+        return too_much_work()
+    if room < allowed:
+        limits = limits._replace(output_bytes_max=room)
+    at_most = min(room, allowed)
+    budget.bytes_left -= at_most
+    try:
+        plain, _, size_bytes = plain_records(data, header, start, limits=limits)
+    except DecompressedTooLarge:
+        if room < allowed:
+            return too_much_work()
+        raise
+    budget.bytes_left += at_most - size_bytes
+    return plain
+
+
 def _check_rebuildable(header: BatchHeader, summary: RecordsSummary) -> Rejection | None:
-    """Whether the batch could have been built in the first place, and is not too much work."""
-    if not summary.are_offsets_consecutive and header.record_count > RENUMBERED_RECORDS_MAX:
-        return _invalid(f"the offsets of {header.record_count} records are out of order")
+    """Whether the batch could have been built in the first place."""
     if header.is_transactional and header.producer_id < 0:
         return _invalid("a transactional batch without a producer id")
     if header.producer_id >= 0 and header.producer_epoch < 0:
@@ -341,6 +427,15 @@ def check_size(size_bytes: int, rules: ProduceRules) -> Rejection | None:
 def unknown_codec(number: int) -> Rejection:
     """Kafka has no code of its own for this: the client is told that the server failed."""
     return Rejection(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no compression codec {number}")
+
+
+def too_much_work() -> Rejection:
+    """Java's producer splits what is called too large and sends it again."""
+    return Rejection(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"a request may carry {RECORDS_MAX} records and {DECOMPRESSED_BYTES_MAX} bytes when "
+        "decompressed, fewer where they are written anew: send smaller batches, or fewer at once",
+    )
 
 
 def _invalid(message: str) -> Rejection:

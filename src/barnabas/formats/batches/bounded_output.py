@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from barnabas.model.errors import CorruptBatch
+from barnabas.model.errors import DecompressedTooLarge
 
 
 class DecompressionLimits(NamedTuple):
@@ -42,7 +42,7 @@ class BoundedOutput:
     def check_room(self, more_bytes: int) -> None:
         """Raise unless `more_bytes` may still come; called before they are allocated."""
         if more_bytes > self.remaining_bytes:
-            raise CorruptBatch(
+            raise DecompressedTooLarge(
                 f"decompression stopped: more than the {self.allowed_bytes} bytes allowed"
             )
 

@@ -1,14 +1,19 @@
 """Between magic 2 and the older ones: what old producers write, what old consumers are sent."""
 
 from collections.abc import Sequence
+from itertools import islice
+from typing import Final
 
 from barnabas.formats.batches.admission import (
     KEEP_CODEC,
+    REWRITTEN_RECORD_COST,
     AdmittedBatch,
     ProduceRules,
     Rejection,
+    WorkBudget,
     check_size,
     timestamp_bounds,
+    too_much_work,
     unknown_codec,
 )
 from barnabas.formats.batches.bounded_output import DEFAULT_LIMITS, DecompressionLimits
@@ -25,24 +30,33 @@ from barnabas.formats.batches.old_magic import (
     inner_messages,
     messages_in,
 )
-from barnabas.formats.batches.reader import batches_in, read_records
+from barnabas.formats.batches.reader import batches_in, plain_records, records_from, records_in
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.errors import CorruptBatch
 
+CONVERTED_BYTES_MAX: Final = 1024 * 1024
+"""Uncompressed, in one answer to an old consumer, and what one large batch brings to it."""
+CONVERTED_RECORDS_MAX: Final = 10_000
+"""The same in records, which cost more than their bytes."""
+
 
 def admit_message_set(
-    data: bytes, start: int, end: int, rules: ProduceRules, wall_ms: int
+    data: bytes, start: int, end: int, rules: ProduceRules, wall_ms: int, budget: WorkBudget
 ) -> AdmittedBatch | Rejection | None:
     """A set of an old magic as the one batch of magic 2 that is written for it.
 
     None when there is no whole message in it: then nothing is appended, and that is no error.
     """
+    messages_max = max(0, budget.records_left // REWRITTEN_RECORD_COST)
     try:
-        outer = list(messages_in(data, start, end))
+        outer = list(islice(messages_in(data, start, end), messages_max + 1))
     except CorruptBatch as error:
         return Rejection(ErrorCode.CORRUPT_MESSAGE, str(error))
     if not outer:
         return None
+    budget.records_left -= len(outer) * REWRITTEN_RECORD_COST
+    if len(outer) > messages_max:
+        return too_much_work()
     refused = _check_outer(outer, rules)
     if refused is not None:
         return refused
@@ -51,15 +65,20 @@ def admit_message_set(
     if codec is CompressionCodec.NONE:
         refused = _check_bare(outer, rules, wall_ms)
     else:
-        try:
-            messages = inner_messages(outer[0], limits=rules.limits)
-        except CorruptBatch as error:
-            return Rejection(ErrorCode.INVALID_RECORD, str(error))
+        opened = _open_wrapper(outer[0], rules, budget)
+        if isinstance(opened, Rejection):
+            return opened
+        messages = opened
         refused = _check_messages(messages, outer[0], rules, wall_ms)
     if refused is not None:
         return refused
+    written_codec = codec if rules.codec == KEEP_CODEC else codec_of(rules.codec)
+    if written_codec is not CompressionCodec.NONE and not budget.pay_for_compressing(
+        sum(message.size_bytes for message in messages), rules.max_message_bytes
+    ):
+        return too_much_work()
     builder = BatchBuilder(
-        codec=codec if rules.codec == KEEP_CODEC else codec_of(rules.codec),
+        codec=written_codec,
         level=rules.codec_level,
         log_append_time_ms=wall_ms if rules.is_log_append_time else None,
     )
@@ -70,6 +89,28 @@ def admit_message_set(
     if refused is not None:
         return refused
     return AdmittedBatch(batch, BatchHeader(batch, 0), 0)
+
+
+def _open_wrapper(
+    wrapper: OldMessage, rules: ProduceRules, budget: WorkBudget
+) -> list[OldMessage] | Rejection:
+    """The messages of a compressed one; `size_bytes` of each tells what was decompressed."""
+    messages_max = budget.records_left // REWRITTEN_RECORD_COST
+    if messages_max <= 0 or budget.bytes_left <= 0:
+        return too_much_work()
+    limits = rules.limits
+    room = max(budget.bytes_left, rules.max_message_bytes)
+    limits = limits._replace(output_bytes_max=min(room, limits.output_bytes_max))
+    at_most = limits.allowed_bytes(wrapper.size_bytes)
+    budget.records_left -= messages_max * REWRITTEN_RECORD_COST
+    budget.bytes_left -= at_most
+    try:
+        messages = inner_messages(wrapper, limits=limits, messages_max=messages_max)
+    except CorruptBatch as error:
+        return Rejection(ErrorCode.INVALID_RECORD, str(error))
+    budget.records_left += (messages_max - len(messages)) * REWRITTEN_RECORD_COST
+    budget.bytes_left += at_most - sum(message.size_bytes for message in messages)
+    return messages
 
 
 def _check_outer(outer: Sequence[OldMessage], rules: ProduceRules) -> Rejection | None:
@@ -133,6 +174,20 @@ def _is_in_time(
     return outer.timestamp_type != LOG_APPEND_TIME
 
 
+class ConversionBudget:
+    """What one answer may still convert: each record becomes an object, and others wait."""
+
+    __slots__ = ("bytes_left", "records_left")
+
+    def __init__(self) -> None:
+        self.bytes_left = CONVERTED_BYTES_MAX
+        self.records_left = CONVERTED_RECORDS_MAX
+
+    @property
+    def is_spent(self) -> bool:
+        return self.bytes_left <= 0 or self.records_left <= 0
+
+
 def down_converted(
     data: bytes,
     start: int,
@@ -140,31 +195,53 @@ def down_converted(
     *,
     to_magic: int,
     first_offset: int,
+    budget: ConversionBudget,
     limits: DecompressionLimits = DEFAULT_LIMITS,
 ) -> bytes | ErrorCode:
-    """The whole batches of data[start:end] for a consumer that reads magic 0 or 1.
+    """Whole batches of data[start:end] for a consumer that reads magic 0 or 1.
 
-    Control batches and headers are left out. Uncompressed messages below `first_offset` are left
-    out too: in the old formats a fetch begins with the message that was asked for, and there are
-    clients that count on it. zstd is UNSUPPORTED_COMPRESSION_TYPE: old clients cannot read it.
+    It ends with the batch that spends the budget; its consumer asks for the rest. Control batches
+    and headers are left out. Uncompressed messages below `first_offset` are left out too: in the
+    old formats a fetch begins with the message that was asked for, and there are clients that
+    count on it. zstd is UNSUPPORTED_COMPRESSION_TYPE: old clients cannot read it.
     """
     parts: list[bytes] = []
     for position, header in batches_in(data, start, end):
+        if parts and budget.is_spent:
+            break
         if header.is_control:
             continue
         codec = codec_of(header.compression_codec)
         if codec is CompressionCodec.ZSTD:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        records = read_records(data, header, position, limits=limits)
-        if codec is CompressionCodec.NONE:
-            records = [record for record in records if record.offset >= first_offset]
-        is_appended = header.timestamp_type == LOG_APPEND_TIME
-        parts.append(
-            build_message_set(
-                records,
-                magic=to_magic,
-                codec=codec,
-                log_append_time_ms=header.max_timestamp if is_appended else None,
+        plain, plain_at, plain_end = plain_records(data, header, position, limits=limits)
+        budget.bytes_left -= plain_end - plain_at
+        if (
+            header.record_count > CONVERTED_RECORDS_MAX
+            or plain_end - plain_at > CONVERTED_BYTES_MAX
+        ):
+            # Too large for one answer: as much as fits, from the record that was asked for.
+            records = records_from(
+                plain,
+                plain_at,
+                plain_end,
+                header,
+                first_offset,
+                CONVERTED_RECORDS_MAX,
+                CONVERTED_BYTES_MAX,
             )
+        else:
+            records = records_in(plain, plain_at, plain_end, header)
+            if codec is CompressionCodec.NONE:
+                records = [record for record in records if record.offset >= first_offset]
+        budget.records_left -= len(records)
+        is_appended = header.timestamp_type == LOG_APPEND_TIME
+        converted = build_message_set(
+            records,
+            magic=to_magic,
+            codec=codec,
+            log_append_time_ms=header.max_timestamp if is_appended else None,
         )
+        if converted:
+            parts.append(converted)
     return b"".join(parts)

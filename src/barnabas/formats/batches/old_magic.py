@@ -122,7 +122,10 @@ def _read_nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | 
 
 
 def inner_messages(
-    wrapper: OldMessage, *, limits: DecompressionLimits = DEFAULT_LIMITS
+    wrapper: OldMessage,
+    *,
+    limits: DecompressionLimits = DEFAULT_LIMITS,
+    messages_max: int = INNER_MESSAGES_MAX,
 ) -> list[OldMessage]:
     """The messages of a compressed one, with absolute offsets and the wrapper's LogAppendTime."""
     codec = codec_of(wrapper.codec_number)
@@ -131,9 +134,9 @@ def inner_messages(
     if wrapper.value is None:
         raise CorruptBatch("a compressed message whose value is null")
     plain = decompress(codec, wrapper.value, limits=limits, magic=wrapper.magic)
-    inner = list(islice(messages_in(plain, 0, len(plain)), INNER_MESSAGES_MAX + 1))
-    if len(inner) > INNER_MESSAGES_MAX:
-        raise CorruptBatch(f"more than {INNER_MESSAGES_MAX} messages in a compressed one")
+    inner = list(islice(messages_in(plain, 0, len(plain)), messages_max + 1))
+    if len(inner) > messages_max:
+        raise CorruptBatch(f"more than {messages_max} messages in a compressed one: send fewer")
     if not inner:
         raise CorruptBatch("a compressed message without messages inside")
     if any(message.magic > 1 for message in inner):

@@ -19,6 +19,7 @@ from barnabas.formats.batches.record_checks import (
     SMALLEST_RECORD_BYTES,
     read_varint,
     read_varlong,
+    skip_records_below,
 )
 from barnabas.model.errors import CorruptBatch
 
@@ -85,16 +86,52 @@ def read_records(
 ) -> list[Record]:
     """The records of the batch at `start`; control records are records too."""
     plain, position, end = plain_records(data, header, start, limits=limits)
-    count = header.record_count
-    if count < 0 or count * SMALLEST_RECORD_BYTES > end - position:
-        raise CorruptBatch(f"{count} records cannot be in {end - position} bytes")
+    return records_in(plain, position, end, header)
+
+
+def records_in(plain: bytes, position: int, end: int, header: BatchHeader) -> list[Record]:
+    """All records of a batch, which fill plain[position:end]."""
+    _check_count(header, end - position)
     records: list[Record] = []
-    for _ in range(count):
+    for _ in range(header.record_count):
         record, position = record_at(plain, position, end, header)
         records.append(record)
     if position != end:
         raise CorruptBatch("bytes are left after the last record of a batch")
     return records
+
+
+def records_from(
+    plain: bytes,
+    position: int,
+    end: int,
+    header: BatchHeader,
+    first_offset: int,
+    records_max: int,
+    bytes_max: int,
+) -> list[Record]:
+    """Some records of a batch from an offset on: one at least, and then up to the limits."""
+    _check_count(header, end - position)
+    index, position = skip_records_below(
+        plain, position, end, header.record_count, first_offset - header.base_offset
+    )
+    records: list[Record] = []
+    last_start = position + bytes_max
+    while (
+        index < header.record_count
+        and len(records) < records_max
+        and (not records or position < last_start)
+    ):
+        record, position = record_at(plain, position, end, header)
+        records.append(record)
+        index += 1
+    return records
+
+
+def _check_count(header: BatchHeader, size_bytes: int) -> None:
+    count = header.record_count
+    if count < 0 or count * SMALLEST_RECORD_BYTES > size_bytes:
+        raise CorruptBatch(f"{count} records cannot be in {size_bytes} bytes")
 
 
 def record_at(

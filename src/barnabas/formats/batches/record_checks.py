@@ -135,6 +135,26 @@ def skip_headers(data: bytes, position: i64, end: i64) -> i64:
     return position
 
 
+def skip_records_below(
+    data: bytes, start: i64, end: i64, count: i64, offset_delta: i64
+) -> tuple[i64, i64]:
+    """How many of `count` records come before that offset delta, and where the next one begins."""
+    position: i64 = start
+    index: i64 = 0
+    while index < count:
+        length, record_start = read_varint(data, position, end)
+        if length < 0 or length > end - record_start:
+            raise CorruptBatch("a record reaches past the end of its batch")
+        record_end: i64 = record_start + length
+        _, after = read_varlong(data, record_start + 1, record_end)
+        delta, _ = read_varint(data, after, record_end)
+        if delta >= offset_delta:
+            break
+        position = record_end
+        index += 1
+    return index, position
+
+
 # tidy: long because each call in this loop costs every record of every batch
 def check_records(
     data: bytes,

@@ -37,8 +37,8 @@ ELEMENTS_MAX: Final = 262144
 """In one array: two bytes on the wire may become an object of a hundred, and nobody needs more."""
 
 MEMORY_PER_BYTE: Final = 8
-MEMORY_FLOOR: Final = 4 * 1024 * 1024
-"""What any message may take: names of a few letters, ten thousand of them, are not an attack."""
+MEMORY_FLOOR: Final = 16 * 1024 * 1024
+"""What any message may take: a consumer of fifty thousand partitions is not an attack."""
 
 _LIST_SIZE: Final = 56
 _SHORT_LIST_SIZE: Final = 88

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from librt.strings import BytesWriter
 
 from barnabas.formats.codec.records import Cut
-from barnabas.formats.wire.api_keys import ApiKey
+from barnabas.formats.wire.api_keys import NAMES_WITHOUT_SCHEMA, ApiKey
 from barnabas.formats.wire.generated.rows import ROWS
 from barnabas.model.errors import DecodeError
 
@@ -57,11 +57,18 @@ APIS: dict[int, Api] = {row[0]: Api(ApiKey(row[0]), *row[1:]) for row in ROWS}
 _functions: dict[tuple[str, int, int], Any] = {}
 
 
+def describe_key(key: int) -> str:
+    """An API as people know it, also one that nobody here speaks."""
+    api = APIS.get(key)
+    name = NAMES_WITHOUT_SCHEMA.get(key) if api is None else api.name
+    return f"api key {key}" if name is None else f"{name} (api key {key})"
+
+
 def find_api(key: int) -> Api:
     """The API of a key that came from the wire."""
     api = APIS.get(key)
     if api is None:
-        raise DecodeError(f"unknown api key {key}")
+        raise DecodeError(f"{describe_key(key)} is not served")
     return api
 
 

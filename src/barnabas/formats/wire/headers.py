@@ -16,7 +16,7 @@ from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, w
 
 from barnabas.formats.codec.decoding import refuse_short, skip_tagged_fields
 from barnabas.formats.codec.encoding import write_nullable_string
-from barnabas.formats.wire.catalog import APIS, find_api
+from barnabas.formats.wire.catalog import APIS, describe_key, find_api
 from barnabas.model.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def decode_request_header(
     correlation_id = read_i32_be(data, position + 4)
     position += 8
     if not 0 <= api_key < len(_FIRST_FLEXIBLE) or _FIRST_FLEXIBLE[api_key] < 0:
-        raise DecodeError(f"unknown api key {api_key}")
+        raise DecodeError(f"{describe_key(api_key)} is not served")
     client_id: str | None = None
     if api_version != 0 or api_key != _CONTROLLED_SHUTDOWN:
         client_id, position = _read_client_id(data, position, limit)

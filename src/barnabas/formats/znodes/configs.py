@@ -83,6 +83,13 @@ def config_from_bytes(path: str, data: bytes | None) -> dict[str, str]:
     return {key: config.text(key) for key in config.names()}
 
 
+def check_config_node(path: str, data: bytes | None) -> None:
+    """`DecodeError` for what `config_from_bytes` takes for no settings, as Kafka does, though
+    somebody may have meant some; an empty node is none."""
+    if data:
+        parse_object(path, data).object("config")
+
+
 def config_path(entity_path: str) -> str:
     """The config node of an entity."""
     return f"{CONFIG_PATH}/{entity_path}"

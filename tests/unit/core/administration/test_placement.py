@@ -106,7 +106,7 @@ def test_racks_for_some_brokers_only():
     st.integers(1, 8), st.integers(1, 20), st.integers(1, 5), st.integers(0, 3),
     st.randoms(use_true_random=False),
 )  # fmt: skip
-@settings(max_examples=150)
+@settings(max_examples=3 * settings().max_examples)
 def test_any_cluster(brokers: int, partitions: int, replicas: int, racks: int, source):
     names = [f"r{n % racks}" if racks else None for n in range(brokers)]
     assigned = assign_replicas(places(*names), partitions, replicas, source)

@@ -19,6 +19,8 @@ def test_all_bits_but_those_of_version_and_variant_are_chance():
     none, every = bytes(16), b"\x7f" + b"\xff" * 15
     assert new_uuid(Given(none)) == bytes.fromhex("00000000000040008000000000000000")
     assert new_uuid(Given(every)) == bytes.fromhex("7fffffffffff4fffbfffffffffffffff")
+    counted = bytes(range(1, 17))
+    assert new_uuid(Given(counted)) == bytes.fromhex("0102030405064708890a0b0c0d0e0f10")
 
 
 def test_an_id_whose_text_would_begin_with_a_dash_is_drawn_again():

@@ -131,6 +131,6 @@ def final(sent: list[ControlRequest]) -> dict[object, object]:
 
 
 @given(st.lists(requests, max_size=12))
-@settings(max_examples=200)
+@settings(max_examples=4 * settings().max_examples)
 def test_merged_or_not_the_broker_ends_up_the_same(sent: list[ControlRequest]):
     assert final(merge(sent)) == final(sent)

@@ -12,6 +12,7 @@ from barnabas.formats.batches.admission import (
     AdmittedBatch,
     ProduceRules,
     Rejection,
+    WorkBudget,
     admit,
     check_batch,
     read_produced,
@@ -55,7 +56,9 @@ def produce(
     header = read_produced(frame, 6, 6 + len(data), version)
     if header is None or isinstance(header, Rejection):
         return header
-    return check_batch(frame, header, 6, topic) or admit(frame, header, 6, topic, wall_ms)
+    return check_batch(frame, header, 6, topic) or admit(
+        frame, header, 6, topic, wall_ms, WorkBudget()
+    )
 
 
 def answer(data: bytes, version: int = VERSION, topic: ProduceRules | None = None) -> ErrorCode:

@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.formats.batches.admission import AdmittedBatch, ProduceRules, Rejection
+from barnabas.formats.batches.admission import AdmittedBatch, ProduceRules, Rejection, WorkBudget
 from barnabas.formats.batches.builder import BatchBuilder, build_batch
 from barnabas.formats.batches.compression import CompressionCodec, compress
 from barnabas.formats.batches.control import EndMarker, build_end_marker
-from barnabas.formats.batches.conversion import admit_message_set, down_converted
+from barnabas.formats.batches.conversion import (
+    ConversionBudget,
+    admit_message_set,
+    down_converted,
+)
 from barnabas.formats.batches.header import LOG_APPEND_TIME
 from barnabas.formats.batches.old_magic import (
     OldMessage,
@@ -110,7 +114,7 @@ def _wrapped(inner: bytes, *, codec: int = 1, value: bytes | None = b"", magic: 
 def test_broken_wrappers_are_refused(wrapper: bytes) -> None:
     with pytest.raises(CorruptBatch):
         read_message_set(wrapper, 0, len(wrapper))
-    result = admit_message_set(wrapper, 0, len(wrapper), RULES, NOW_MS)
+    result = admit_message_set(wrapper, 0, len(wrapper), RULES, NOW_MS, WorkBudget())
     assert isinstance(result, Rejection)
     assert result.error_code in (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE)
 
@@ -125,7 +129,9 @@ def test_any_changed_byte_of_a_set(magic: int) -> None:
                 broken[position] ^= mask
                 with contextlib.suppress(CorruptBatch):
                     read_message_set(bytes(broken), 0, len(broken))
-                result = admit_message_set(bytes(broken), 0, len(broken), RULES, NOW_MS)
+                result = admit_message_set(
+                    bytes(broken), 0, len(broken), RULES, NOW_MS, WorkBudget()
+                )
                 assert result is None or isinstance(result, AdmittedBatch | Rejection)
 
 
@@ -140,7 +146,7 @@ def test_a_produced_set_becomes_one_batch(
 ) -> None:
     data = b"x" + build_message_set(renumbered(given_records, 0), magic=magic, codec=codec)
     topic = ProduceRules(max_message_bytes=1 << 20, segment_bytes=1 << 30, codec=topic_codec)
-    result = admit_message_set(data, 1, len(data), topic, NOW_MS)
+    result = admit_message_set(data, 1, len(data), topic, NOW_MS, WorkBudget())
     assert isinstance(result, AdmittedBatch)
     expected = renumbered(given_records, 0)
     assert read_batch(result.data, result.start, len(result.data)) == (
@@ -152,7 +158,7 @@ def test_a_produced_set_becomes_one_batch(
 def test_a_produced_set_gets_the_brokers_time() -> None:
     data = build_message_set(renumbered(PLAIN, 0), magic=0)
     topic = ProduceRules(max_message_bytes=1 << 20, segment_bytes=1 << 30, is_log_append_time=True)
-    result = admit_message_set(data, 0, len(data), topic, NOW_MS + 5)
+    result = admit_message_set(data, 0, len(data), topic, NOW_MS + 5, WorkBudget())
     assert isinstance(result, AdmittedBatch)
     assert result.header.timestamp_type == LOG_APPEND_TIME
     assert result.header.max_timestamp == NOW_MS + 5
@@ -161,7 +167,7 @@ def test_a_produced_set_gets_the_brokers_time() -> None:
 def _answer(data: bytes, **changes: object) -> ErrorCode | None:
     chosen: dict[str, object] = {"max_message_bytes": 1 << 20, "segment_bytes": 1 << 30}
     topic = ProduceRules(**(chosen | changes))  # type: ignore[arg-type]
-    result = admit_message_set(data, 0, len(data), topic, NOW_MS)
+    result = admit_message_set(data, 0, len(data), topic, NOW_MS, WorkBudget())
     if result is None:
         return None
     return result.error_code if isinstance(result, Rejection) else ErrorCode.NONE
@@ -205,7 +211,9 @@ def test_batches_are_sent_to_old_consumers_as_sets(codec: CompressionCodec, magi
             build_batch(some_records(2), base_offset=16)[:-1],
         )
     )
-    converted = down_converted(data, 0, len(data), to_magic=magic, first_offset=11)
+    converted = down_converted(
+        data, 0, len(data), to_magic=magic, first_offset=11, budget=ConversionBudget()
+    )
     assert isinstance(converted, bytes)
     expected = renumbered(PLAIN[:3], 10) + renumbered(PLAIN[:2], 14)
     if codec is CompressionCodec.NONE:
@@ -220,7 +228,9 @@ def test_log_append_time_and_holes_survive_on_the_way_down() -> None:
     builder.append(b"a", b"1", 1, offset=52)
     builder.append(b"b", None, 2, offset=57)
     batch = builder.build(last_offset=60)
-    converted = down_converted(batch, 0, len(batch), to_magic=1, first_offset=0)
+    converted = down_converted(
+        batch, 0, len(batch), to_magic=1, first_offset=0, budget=ConversionBudget()
+    )
     assert isinstance(converted, bytes)
     assert read_message_set(converted, 0, len(converted)) == [
         Record(52, NOW_MS, b"a", b"1"),
@@ -233,5 +243,7 @@ def test_log_append_time_and_holes_survive_on_the_way_down() -> None:
 
 def test_zstd_cannot_be_sent_to_old_consumers() -> None:
     batch = build_batch(PLAIN, codec=CompressionCodec.ZSTD)
-    answer = down_converted(batch, 0, len(batch), to_magic=1, first_offset=0)
+    answer = down_converted(
+        batch, 0, len(batch), to_magic=1, first_offset=0, budget=ConversionBudget()
+    )
     assert answer is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE

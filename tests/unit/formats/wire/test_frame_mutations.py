@@ -19,6 +19,7 @@ from barnabas.formats.wire import catalog
 from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.formats.wire.headers import decode_request_header, decode_response_header
 from barnabas.model.errors import DecodeError
+from tests.effort import some_of
 from tests.schemas import (
     SIDES,
     Plain,
@@ -34,6 +35,8 @@ from tests.strategies.messages import messages
 VECTORS = Path(__file__).parents[3] / "vectors" / "wire"
 OTHER_BYTES = (0x00, 0x01, 0x7F, 0x80, 0xFF)
 POSITIONS_MAX = 150
+ABOVE_FLOOR = 600_000
+"""A frame of so many bytes may take more than the least that every frame may."""
 SMALL_CHANGE = 8192
 """What an empty message, an exception and the counting itself may take on top."""
 
@@ -195,10 +198,10 @@ def test_a_legal_message_may_have_any_size(message: tuple[ApiKey, int, str]) -> 
     key, version, side = message
     ((array, topics),) = DENSE[message].items()
     if len(topics) > 1:
-        plain = {array: topics * 12}
+        plain = {array: topics * 48}
     else:
         rows = next(name for name, value in topics[0].items() if isinstance(value, list))
-        plain = {array: [{**topics[0], rows: topics[0][rows] * 12}]}
+        plain = {array: [{**topics[0], rows: topics[0][rows] * 48}]}
     encoded = encode(key, version, side, build(key, message_of(key, side), plain))
     assert len(encoded) * MEMORY_PER_BYTE > 1.5 * MEMORY_FLOOR
     decode(key, version, side, encoded)
@@ -268,19 +271,27 @@ def test_no_elements_take_more_memory_than_is_counted(pair: tuple[int, int]) -> 
     for side in SIDES:
         decode_or_refuse(*pair, side, b"")  # the import of the codec is not what is measured
         for frame in frames_of(*pair, side, 8_000):
-            peak = peak_of_decoding(*pair, side, frame)
-            assert peak < MEMORY_FLOOR - decoding._MEMORY.left + SMALL_CHANGE
+            # What other threads of this process take meanwhile is counted with it: not every time.
+            assert any(
+                peak_of_decoding(*pair, side, frame)
+                < MEMORY_FLOOR - decoding._MEMORY.left + SMALL_CHANGE
+                for _ in range(3)
+            )
 
 
 @pytest.mark.parametrize(
     ("key", "size"),
-    [
-        (ApiKey.METADATA, 1_000_000),
-        (ApiKey.METADATA, 10_000_000),
-        (ApiKey.FETCH, 1_000_000),
-        (ApiKey.LEADER_AND_ISR, 1_000_000),
-        (ApiKey.CREATE_TOPICS, 1_000_000),
-    ],
+    some_of(
+        [
+            (ApiKey.METADATA, ABOVE_FLOOR),
+            (ApiKey.METADATA, 16 * ABOVE_FLOOR),
+            (ApiKey.FETCH, ABOVE_FLOOR),
+            (ApiKey.METADATA, 4 * ABOVE_FLOOR),
+            (ApiKey.LEADER_AND_ISR, ABOVE_FLOOR),
+            (ApiKey.CREATE_TOPICS, 2 * ABOVE_FLOOR),
+        ],
+        2,
+    ),
 )
 def test_large_frames_take_eight_times_their_size_at_most(key: ApiKey, size: int) -> None:
     version = catalog.APIS[key].max_version
@@ -290,7 +301,7 @@ def test_large_frames_take_eight_times_their_size_at_most(key: ApiKey, size: int
 
 
 def test_what_would_take_too_much_is_refused() -> None:
-    names = [{"name": "ab"}] * 100_000
+    names = [{"name": "ab"}] * 200_000
     frame = encode(3, 1, "request", build(3, message_of(3, "request"), {"topics": names}))
     with pytest.raises(DecodeError, match="too many times its size in memory"):
         decode(3, 1, "request", frame)

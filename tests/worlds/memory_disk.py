@@ -123,19 +123,13 @@ class MemoryDisk:
 
     def cut_power(self, draw: random.Random | None = None) -> None:
         """Lose what was not synced; with `draw`, any part of it may have reached the disk."""
-        self._files.clear()
-        self.retained_count = 0
-        self._locks.clear()
-        self.jobs.clear()
-        self._worked.clear()
+        self.kill_process()
         kept = draw.randint(0, len(self._journal)) if draw is not None else 0
         for changes in self._journal[:kept]:
             for change in changes:
                 _make_durable(change)
         self._journal.clear()
         self._lose(self._root, draw)
-        self.is_dead = False
-        self._fault_at = -1
 
     def kill_process(self) -> None:
         """Lose what the process held; the page cache stays."""
@@ -587,16 +581,15 @@ def _some_of(data: bytes, synced: bytes, draw: random.Random) -> bytes:
 
 
 def _content_bytes(directory: Directory) -> int:
-    total = 0
-    for child in directory.entries.values():
-        total += _content_bytes(child) if isinstance(child, Directory) else len(child.data)
-    return total
+    return sum(
+        _content_bytes(child) if isinstance(child, Directory) else len(child.data)
+        for child in directory.entries.values()
+    )
 
 
 def _collect(directory: Directory, prefix: str, found: dict[str, bytes]) -> None:
     for name in sorted(directory.entries):
-        child = directory.entries[name]
-        if isinstance(child, Directory):
+        if isinstance(child := directory.entries[name], Directory):
             _collect(child, f"{prefix}{name}/", found)
         else:
             found[prefix + name] = bytes(child.data)

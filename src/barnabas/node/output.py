@@ -43,6 +43,11 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
+def say_beside(line: str) -> None:
+    """A line that is not the result: on stderr, as it is."""
+    print(line, file=sys.stderr, flush=True)
+
+
 def warn(line: str) -> None:
     """A line for whoever runs the program, beside its result."""
     print(f"warning: {line}", file=sys.stderr, flush=True)

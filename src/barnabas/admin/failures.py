@@ -9,6 +9,7 @@ from barnabas.client.errors import (
     ClientError,
     ClusterUnreachable,
     RequestRefused,
+    describe,
 )
 from barnabas.client.steps import FailureKind
 from barnabas.model.error_codes import ErrorCode
@@ -17,7 +18,7 @@ from barnabas.node.output import EXIT_REFUSED, EXIT_UNREACHABLE, EXIT_USAGE, Pro
 REMEDIES = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "barnabas topics describe {item}",
     ErrorCode.INVALID_REPLICATION_FACTOR: "barnabas status",
-    ErrorCode.INVALID_CONFIG: "barnabas configs describe topic TOPIC --all",
+    ErrorCode.INVALID_CONFIG: "barnabas configs describe {what} --all",
     ErrorCode.NOT_CONTROLLER: "barnabas status",
     ErrorCode.NOT_ENOUGH_REPLICAS: "barnabas topics describe {item}",
     ErrorCode.NON_EMPTY_GROUP: "barnabas groups describe {item}",
@@ -66,9 +67,9 @@ def refusal(what: str, code: ErrorCode, message: str) -> ProgramError:
     """A broker said no."""
     item = what.rpartition(" ")[2]
     return ProgramError(
-        f"{what}: {message}",
+        f"{what}: {message or describe(code)}",
         cause=f"the broker answered {code.name}",
-        fix=REMEDIES.get(code, "").format(item=item),
+        fix=REMEDIES.get(code, "").format(item=item, what=what),
         see="refused",
     )
 

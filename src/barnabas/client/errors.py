@@ -48,8 +48,8 @@ class RequestRefused(ClientError):
     def __init__(self, what: str, code: ErrorCode, message: str | None = None) -> None:
         self.what = what
         self.code = code
-        self.message = message or describe(code)
-        super().__init__(f"{what}: {self.message} ({code.name})")
+        self.message = describe(code) if message is None else message
+        super().__init__(f"{what}: {self.message or describe(code)} ({code.name})")
 
 
 class ApiUnsupported(ClientError):

@@ -56,7 +56,9 @@ class NewTopic(NamedTuple):
 def verdict_of(number: int, message: str | None) -> Verdict:
     """The verdict that a code and a message from the wire are."""
     code = code_of(number)
-    return Verdict(code, message or ("" if code is ErrorCode.NONE else describe(code)))
+    if message is None:
+        message = "" if code is ErrorCode.NONE else describe(code)
+    return Verdict(code, message)
 
 
 def create_topics(

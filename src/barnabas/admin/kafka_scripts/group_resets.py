@@ -16,8 +16,8 @@ from barnabas.node.clock import RealWallClock
 from barnabas.node.output import say
 
 SCENARIOS = (
-    *("to-offset", "to-datetime", "by-duration", "to-earliest"),
-    *("to-latest", "to-current", "shift-by"),
+    *("to-offset", "to-current", "to-datetime", "from-file", "by-duration"),
+    *("to-earliest", "to-latest", "shift-by"),
 )
 DURATION = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?"
@@ -79,7 +79,7 @@ def _places(
         return sorted(committed)
     if not options.has("topic"):
         raise options.end_with_usage(
-            "One of the reset scopes should be defined: [all-topics], [topic]."
+            "One of the reset scopes should be defined: --all-topics, --topic."
         )
     places: list[TopicPartition] = []
     for text in options.values("topic"):

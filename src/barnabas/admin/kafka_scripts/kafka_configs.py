@@ -30,25 +30,23 @@ from barnabas.node.output import say, say_beside
 
 PURPOSE = (
     "This tool helps to manipulate and describe entity config for a topic, client, user, broker, "
-    "ip, client-metrics or group"
+    "ip or client-metrics"
 )
 KINDS = {
     "topics": ResourceType.TOPIC,
     "brokers": ResourceType.BROKER,
     "broker-loggers": ResourceType.BROKER_LOGGER,
     "client-metrics": ResourceType.CLIENT_METRICS,
-    "groups": ResourceType.GROUP,
 }
 QUOTA_KINDS = ("users", "clients", "ips")
 ALL_KINDS = (
     *("topics", "clients", "users", "brokers", "ips"),
-    *("broker-loggers", "client-metrics", "groups"),
+    *("broker-loggers", "client-metrics"),
 )
 DYNAMIC = {
     "topics": ConfigSource.DYNAMIC_TOPIC_CONFIG,
     "brokers": ConfigSource.DYNAMIC_BROKER_CONFIG,
     "client-metrics": ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG,
-    "groups": ConfigSource.DYNAMIC_GROUP_CONFIG,
 }
 FLAGS = {
     "topic": "topics",
@@ -58,7 +56,6 @@ FLAGS = {
     "broker-logger": "broker-loggers",
     "ip": "ips",
     "client-metrics": "client-metrics",
-    "group": "groups",
 }
 DEFAULT_FLAGS = {
     "client-defaults": "clients",
@@ -163,7 +160,7 @@ def _check_name(options: Options, kind: str, name: str | None) -> None:
     if not options.has("alter"):
         return
     if kind != "brokers" and name is None:
-        raise _Refused(f"An entity name must be specified with --alter of {kind}")
+        raise _Refused(f"an entity name must be specified with --alter of {kind}")
     if kind == "brokers" and name is None:
         raise _Refused("An entity-name or default entity must be specified with --alter of brokers")
     if not any(options.has(each) for each in ("add-config", "add-config-file", "delete-config")):

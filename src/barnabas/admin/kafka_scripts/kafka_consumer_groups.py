@@ -14,7 +14,7 @@ from barnabas.admin.kafka_scripts.script import (
     run_script,
     sentence,
 )
-from barnabas.client.errors import ClientError, RequestRefused
+from barnabas.client.errors import ClientError, RequestRefused, describe
 from barnabas.client.groups import (
     CommittedOffset,
     GroupDescription,
@@ -54,6 +54,12 @@ WITHOUT_EXECUTE = (
     "you are scripting this command and want to keep the current default behavior without "
     "prompting."
 )
+SCOPES = {
+    "describe": "[reset-offsets], [describe], [delete], [list]",
+    "delete": "[all-groups], [group]",
+    "reset-offsets": "[all-groups], [group]",
+}
+"""What the script itself names, not always what it means."""
 MISSING = "-"
 
 
@@ -97,11 +103,9 @@ def _check(options: Options) -> None:
             "Command must include exactly one action: "
             "--list, --describe, --delete, --reset-offsets, --delete-offsets"
         )
-    for action in ("describe", "delete", "reset-offsets"):
+    for action, scopes in SCOPES.items():
         if options.has(action) and not (options.has("group") or options.has("all-groups")):
-            raise options.end_with_usage(
-                f"Option [{action}] takes one of these options: [group], [all-groups]"
-            )
+            raise options.end_with_usage(f"Option [{action}] takes one of these options: {scopes}")
     if options.has("describe") and sum(map(options.has, ("members", "offsets", "state"))) > 1:
         raise options.end_with_usage(
             "Option [describe] takes at most one of these options: [members], [offsets], [state]"
@@ -112,7 +116,7 @@ def _check(options: Options) -> None:
         )
     if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
         raise options.end_with_usage(
-            "Option [delete-offsets] takes the following options: [group], [topic]"
+            "Option [delete-offsets] takes the following options: [all-groups], [group]"
         )
     if options.has("reset-offsets"):
         if options.has("dry-run") and options.has("execute"):
@@ -245,8 +249,9 @@ def _describe_state(told: GroupDescription) -> None:
         ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"),
         (told.group_id, coordinator, told.protocol, told.state, str(len(told.members))),
     )
+    say("")
     for group, where, strategy, state, members in rows:
-        say(f"\n{group:<{width}} {where:<25} {strategy:<20} {state:<15} {members}".rstrip("\n"))
+        say(f"{group:<{width}} {where:<25} {strategy:<20} {state:<15} {members}")
 
 
 def _delete(options: Options, client: BlockingClient) -> None:
@@ -287,21 +292,25 @@ def _delete_offsets(options: Options, client: BlockingClient) -> None:
         elif told.topics[name].code is ErrorCode.NONE:
             places += [TopicPartition(name, at.partition) for at in told.topics[name].partitions]
         else:
-            statuses[(name, -1)] = f"Error: :{message_of(told.topics[name].code, '')}"
+            statuses[(name, -1)] = _error(told.topics[name].code, None)
     code = ErrorCode.NONE
     try:
         for place, verdict in client.run(delete_offsets(client.cluster, group, places)).items():
-            statuses[place] = "Successful" if verdict.is_ok else f"Error: :{sentence(verdict)}"
+            statuses[place] = "Successful" if verdict.is_ok else _error(*verdict)
             code = code if verdict.is_ok else verdict.code
     except RequestRefused as problem:
         code = problem.code
-        text = message_of(code, problem.message)
-        statuses.update(dict.fromkeys(places, f"Error: :{text}"))
+        statuses.update(dict.fromkeys(places, _error(code, problem.message)))
     _say_deletion(group, topics, code)
     say(f"\n{'TOPIC':<30} {'PARTITION':<15} {'STATUS':<15}")
     for (topic, partition), status in sorted(statuses.items(), key=lambda each: f"{each[0]}"):
         number = "Not Provided" if partition < 0 else str(partition)
         say(f"{topic:<30} {number:<15} {status:<15}")
+
+
+def _error(code: ErrorCode, message: str | None) -> str:
+    text = message_of(code, describe(code) if message is None else message)
+    return f"Error: :{exception_name(code)}: {text}"
 
 
 def _say_deletion(group: str, topics: Sequence[str], code: ErrorCode) -> None:

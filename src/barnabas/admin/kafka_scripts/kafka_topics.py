@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from barnabas.admin.kafka_scripts.java_order import in_map_order, string_hash
-from barnabas.admin.kafka_scripts.options import Options, ScriptEnded, Takes
+from barnabas.admin.kafka_scripts.options import BadOption, Options, ScriptEnded, Takes
 from barnabas.admin.kafka_scripts.script import (
     KAFKA_VERSION,
     connect,
@@ -93,7 +93,7 @@ def _run(arguments: Sequence[str]) -> None:
                 _describe(options, client)
             else:
                 _delete(options, client)
-    except (_Failed, ClientError) as problem:
+    except (_Failed, BadOption, ClientError) as problem:
         text = str(problem)
         if isinstance(problem, RequestRefused):
             text = message_of(problem.code, problem.message)
@@ -130,7 +130,8 @@ def _check(options: Options) -> None:
         if options.has("config"):
             raise options.end_with_usage(
                 'Option combination "[[bootstrap-server], [config]]" can\'t be used with option '
-                '"[alter]" (To alter topic configurations, the kafka-configs tool can be used.)'
+                '"[alter]" (the kafka-configs CLI supports altering topic configs with a '
+                "--bootstrap-server option)"
             )
         options.require("partitions")
     _check_combinations(options)

@@ -60,7 +60,7 @@ def run_script(script: Callable[[Sequence[str]], None], arguments: Sequence[str]
 
 def message_of(code: ErrorCode, message: str) -> str:
     """The sentence that goes with a refusal."""
-    return MESSAGES.get(code, message) if message in ("", describe(code)) else message
+    return MESSAGES.get(code, message) if message == describe(code) else message
 
 
 def sentence(verdict: Verdict) -> str:

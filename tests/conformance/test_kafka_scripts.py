@@ -36,6 +36,11 @@ CREATE = """
 --create --topic {t}d --replica-assignment x
 --create --topic {t}e --config x=y
 --create --topic {t}e --config retention.ms=abc
+--create --topic {t}e --config retention.ms=-5
+--create --topic {t}e --config preallocate=maybe
+--create --topic {t}e --config cleanup.policy=keep
+--create --topic {t}e --config compression.type=zip
+--create --topic {t}e --config segment.bytes=99999999999
 --create --topic {t}e --config retention.ms
 --create --topic {t}d --partitions 0
 --create --topic {t}d --replication-factor 0

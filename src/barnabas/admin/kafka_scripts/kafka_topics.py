@@ -12,6 +12,7 @@ from barnabas.admin.kafka_scripts.script import (
     run_script,
     sentence,
 )
+from barnabas.admin.kafka_scripts.topic_settings import complaint_about
 from barnabas.client.configs import (
     ConfigEntry,
     ConfigSource,
@@ -323,6 +324,9 @@ def _configs(options: Options) -> dict[str, str]:
                 'the format "key=val".'
             )
         found[parts[0].strip()] = parts[1].strip()
+    complaint = complaint_about(found)
+    if complaint is not None:
+        raise _Failed(complaint)
     return found
 
 

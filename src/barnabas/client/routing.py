@@ -164,6 +164,7 @@ class Cluster:
     def _addresses(self) -> list[Address]:
         known = [node.address for node in self.known.brokers.values()]
         self.chance.shuffle(known)
+        known.sort(key=lambda address: address not in self._reached)
         return [*known, *(address for address in self.bootstrap if address not in known)]
 
     def ask_broker(

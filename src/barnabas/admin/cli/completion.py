@@ -1,5 +1,6 @@
 """`barnabas completion`: what a shell has to read once, and the completions themselves."""
 
+import os
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -15,17 +16,15 @@ OTHERS = ("up", "broker", "kafka-topics", "kafka-configs", "kafka-consumer-group
 """Programs with a command line of their own: completed by name alone."""
 
 
-class Programs(click.Group):
-    """All programs as one group; each is imported when its name is on the command line."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted((*NOUNS, *OTHERS))
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in NOUNS:
-            module = import_module(f"barnabas.admin.cli.{cmd_name}")
-            return getattr(module, cmd_name, None)
-        return click.Command(cmd_name) if cmd_name in OTHERS else None
+def programs(words: Sequence[str]) -> click.Group:
+    """All programs as one group; only what is among the words is imported."""
+    group = click.Group("barnabas")
+    for name in (*NOUNS, *OTHERS):
+        command = click.Command(name)
+        if name in NOUNS and name in words:
+            command = getattr(import_module(f"barnabas.admin.cli.{name}"), name)
+        group.add_command(command, name)
+    return group
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,14 +34,12 @@ def main(arguments: Sequence[str]) -> int:
 
 def complete() -> int:
     """Answer a shell, which says in the environment what it wants; an exit code."""
-    import os
-
-    instruction = os.environ[VARIABLE]
-    shell, _, what = instruction.partition("_")
+    shell, _, what = os.environ[VARIABLE].partition("_")
     kind = get_completion_class(shell)
     if kind is None or what != "complete":
         return EXIT_FAILED
-    say(kind(Programs("barnabas"), {}, "barnabas", VARIABLE).complete())
+    group = programs(os.environ.get("COMP_WORDS", "").split())
+    say(kind(group, {}, "barnabas", VARIABLE).complete())
     return EXIT_OK
 
 
@@ -54,4 +51,4 @@ def complete() -> int:
 def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None
-    say(kind(Programs("barnabas"), {}, "barnabas", VARIABLE).source())
+    say(kind(programs(()), {}, "barnabas", VARIABLE).source())

@@ -30,18 +30,20 @@ DEFAULT_TIMEOUT_SECONDS = 30.0
 
 def run(command: click.Command, name: str, arguments: Sequence[str]) -> int:
     """Run one noun with its verb; the exit code."""
+    given = list(arguments)
+    if not given and isinstance(command, click.Group):
+        # click answers this with the help too, but with a code of its own.
+        given = ["--help"]
     try:
-        # click answers an empty command line with its help and a code of its own.
-        given = list(arguments)
-        if not given and isinstance(command, click.Group):
-            given = ["--help"]
         command.main(args=given, prog_name=f"barnabas {name}", standalone_mode=False)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.Abort:
         return EXIT_INTERRUPTED
     except click.UsageError as problem:
-        path = problem.ctx.command_path if problem.ctx else f"barnabas {name}"
+        path = f"barnabas {name}"
+        if isinstance(command, click.Group) and given[0] in command.commands:
+            path += f" {given[0]}"
         return _fail(misused(f"{path}: {problem.format_message()}", f"{path} --help"), arguments)
     except ProgramError as problem:
         return _fail(problem, arguments)

@@ -6,13 +6,13 @@ from difflib import get_close_matches
 from barnabas.client.errors import (
     ApiUnsupported,
     BrokerUnreachable,
-    ClientError,
     ClusterUnreachable,
     RequestRefused,
     describe,
 )
 from barnabas.client.steps import FailureKind
 from barnabas.model.error_codes import ErrorCode
+from barnabas.model.errors import BarnabasError
 from barnabas.node.output import EXIT_REFUSED, EXIT_UNREACHABLE, EXIT_USAGE, ProgramError
 
 REMEDIES = {
@@ -27,7 +27,7 @@ REMEDIES = {
 """What to look at after a refusal."""
 
 
-def to_program_error(error: ClientError) -> ProgramError:
+def to_program_error(error: BarnabasError) -> ProgramError:
     """The four lines of an error of the wire client."""
     if isinstance(error, ClusterUnreachable):
         return _nobody_answered(error)

@@ -53,6 +53,26 @@ class _Channel:
             self.sock.sendall(output)
 
 
+def _connect(address: Address, seconds: float) -> socket.socket:
+    """The first of a name's addresses where somebody listens; `OSError` of the last one else."""
+    # Text would bring the tables of international names in, which costs more than a connection.
+    host = address.host.encode("ascii") if address.host.isascii() else address.host
+    problem = OSError("the name has no address")
+    for family, kind, protocol, _, place in socket.getaddrinfo(
+        host, address.port, type=socket.SOCK_STREAM
+    ):
+        sock = socket.socket(family, kind, protocol)
+        sock.settimeout(seconds)
+        try:
+            sock.connect(place)
+        except OSError as refused:
+            sock.close()
+            problem = refused
+        else:
+            return sock
+    raise problem
+
+
 class BlockingClient:
     """A cluster, and connections to its brokers that are kept until `close`."""
 
@@ -131,7 +151,7 @@ class BlockingClient:
             if len(self._channels) >= CHANNELS_MAX:
                 self.close()
             seconds = min(timeout_ms, CONNECT_MS_MAX) / 1000
-            sock = socket.create_connection(address, timeout=seconds)
+            sock = _connect(address, seconds)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             channel = self._channels[address] = _Channel(sock, self._client_id)
         return channel

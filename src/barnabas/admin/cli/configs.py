@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import click
 
-from barnabas.admin.cli.program import Session, parse_settings, run, with_cluster
+from barnabas.admin.cli.program import parse_settings, run, with_cluster
+from barnabas.admin.cli.session import Session
 from barnabas.admin.failures import refusal
 from barnabas.client.configs import (
     Alteration,

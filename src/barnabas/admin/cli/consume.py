@@ -6,8 +6,9 @@ from datetime import datetime
 import click
 
 from barnabas.admin.cli.names import topic_names
-from barnabas.admin.cli.program import Session, run, with_cluster
+from barnabas.admin.cli.program import run, with_cluster
 from barnabas.admin.cli.records import to_text, to_values
+from barnabas.admin.cli.session import Session
 from barnabas.admin.failures import misused
 from barnabas.client.consumer import Consumer
 from barnabas.client.offsets import EARLIEST, LATEST, NO_OFFSET, list_offsets

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import click
 
 from barnabas.admin.cli.names import group_names
-from barnabas.admin.cli.program import Session, run, with_cluster
+from barnabas.admin.cli.program import run, with_cluster
+from barnabas.admin.cli.session import Session
 from barnabas.admin.failures import guarded, refusal
 from barnabas.client.groups import (
     DEAD,

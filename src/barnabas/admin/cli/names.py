@@ -1,15 +1,24 @@
 """Live names for completion: topics and groups of the cluster that the command line names."""
 
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
 import click
 
-from barnabas.admin.cli.program import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, Session
-from barnabas.client.errors import ClientError
+from barnabas.admin.cli.program import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP
+
+if TYPE_CHECKING:
+    from barnabas.admin.cli.session import Session
 
 SECONDS = 1.0
 
 
 def topic_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Topics that begin like that; none when no cluster answers at once."""
+    from barnabas.client.errors import ClientError
+
     with _session(context) as session:
         try:
             told = session.run(session.cluster.describe(None))
@@ -20,6 +29,7 @@ def topic_names(context: click.Context, parameter: click.Parameter, begun: str) 
 
 def group_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Groups that begin like that; none when no cluster answers at once."""
+    from barnabas.client.errors import ClientError
     from barnabas.client.groups import list_groups
 
     with _session(context) as session:
@@ -31,7 +41,7 @@ def group_names(context: click.Context, parameter: click.Parameter, begun: str) 
 
 
 def _session(context: click.Context) -> Session:
-    import os
+    from barnabas.admin.cli.session import Session
 
     given = context.params.get("bootstrap_server")
     bootstrap = given or os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import click
 
 from barnabas.admin.cli.names import topic_names
-from barnabas.admin.cli.program import Session, parse_settings, run, with_cluster
+from barnabas.admin.cli.program import parse_settings, run, with_cluster
+from barnabas.admin.cli.session import Session
 from barnabas.admin.failures import refusal, unknown_topic
 from barnabas.client.metadata import TopicMetadata
 from barnabas.client.producer import ALL_REPLICAS, Acknowledged, NewRecord, Producer

@@ -4,23 +4,13 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, cast
 
 import click
 
-from barnabas.admin.addresses import parse_addresses
-from barnabas.admin.failures import misused, to_program_error, unknown_topic
-from barnabas.client.errors import ClientError
-from barnabas.client.metadata import TopicMetadata
-from barnabas.client.retries import RetryPolicy
-from barnabas.client.routing import Cluster
-from barnabas.client.steps import Operation
-from barnabas.model.error_codes import ErrorCode
-from barnabas.node.blocking_client import BlockingClient
-from barnabas.node.output import EXIT_INTERRUPTED, EXIT_OK, ProgramError, report, say
+from barnabas.model.errors import BarnabasError
+from barnabas.node.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, ProgramError, report, say
 
-T = TypeVar("T")
 Row = Sequence[object]
 
 BOOTSTRAP_VARIABLE = "BARNABAS_BOOTSTRAP_SERVER"
@@ -44,10 +34,18 @@ def run(command: click.Command, name: str, arguments: Sequence[str]) -> int:
         path = f"barnabas {name}"
         if isinstance(command, click.Group) and given[0] in command.commands:
             path += f" {given[0]}"
-        return _fail(misused(f"{path}: {problem.format_message()}", f"{path} --help"), arguments)
+        misused = ProgramError(
+            f"{path}: {problem.format_message()}",
+            fix=f"{path} --help",
+            see="usage",
+            exit_code=EXIT_USAGE,
+        )
+        return _fail(misused, arguments)
     except ProgramError as problem:
         return _fail(problem, arguments)
-    except ClientError as problem:
+    except BarnabasError as problem:
+        from barnabas.admin.failures import to_program_error
+
         return _fail(to_program_error(problem), arguments)
     except BrokenPipeError:
         # Whoever read the output has seen enough; nothing must be written at the exit either.
@@ -98,43 +96,6 @@ def _to_text(cell: object) -> str:
     return str(cell)
 
 
-class Session(Printer):
-    """A connected client, and where its results go."""
-
-    def __init__(self, bootstrap: str, timeout: float, kind: str) -> None:
-        super().__init__(kind)
-        timeout_ms = max(1, int(timeout * 1000))
-        policy = RetryPolicy(timeout_ms=timeout_ms, request_timeout_ms=timeout_ms)
-        self.client = BlockingClient(parse_addresses(bootstrap), policy=policy)
-
-    @property
-    def cluster(self) -> Cluster:
-        return self.client.cluster
-
-    def run(self, operation: Operation[T]) -> T:
-        """Carry out one operation."""
-        return self.client.run(operation)
-
-    def find_topic(self, name: str) -> TopicMetadata:
-        """A topic that must be there."""
-        told = self.run(self.cluster.describe([name]))
-        topic = told.topics.get(name)
-        if topic is not None and topic.code is ErrorCode.NONE:
-            return topic
-        raise unknown_topic(name, self.run(self.cluster.describe(None)).topics)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.client.close()
-
-
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """`--output` and `--debug`, which every command has."""
     function = click.option(
@@ -146,6 +107,8 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check_bootstrap(context: click.Context, option: click.Parameter, value: str) -> str:
+    from barnabas.admin.addresses import parse_addresses
+
     try:
         parse_addresses(value)
     except ValueError as problem:
@@ -158,6 +121,9 @@ def with_cluster(function: Callable[..., None]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def command(bootstrap_server: str, timeout: float, output: str, **values: object) -> None:
+        # Imported late: who asks for help needs no client.
+        from barnabas.admin.cli.session import Session
+
         with Session(bootstrap_server, timeout, output) as session:
             function(session, **values)
 

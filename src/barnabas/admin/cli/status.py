@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import click
 
-from barnabas.admin.cli.program import Session, run, with_cluster
+from barnabas.admin.cli.program import run, with_cluster
+from barnabas.admin.cli.session import Session
 from barnabas.client.metadata import PartitionMetadata
 from barnabas.model.ids import TopicPartition
 

@@ -1,20 +1,23 @@
 """`barnabas topics`: list, describe, create, grow and delete topics."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.admin.cli.names import topic_names
 from barnabas.admin.cli.program import (
-    Session,
     parse_assignment,
     parse_settings,
     run,
     with_cluster,
 )
-from barnabas.admin.failures import guarded, refusal, unknown_topic
-from barnabas.formats.znodes.uuids import uuid_text
-from barnabas.model.ids import BrokerId
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.admin.cli.session import Session
 
 
 @click.group(help="Topics: list, describe, create, alter, delete.")
@@ -44,7 +47,9 @@ def list_topics(session: Session, exclude_internal: bool) -> None:
 @with_cluster
 @click.argument("names", metavar="TOPIC...", nargs=-1, shell_complete=topic_names)
 def describe(session: Session, names: tuple[str, ...]) -> None:
+    from barnabas.admin.failures import unknown_topic
     from barnabas.client.offsets import EARLIEST, LATEST, list_offsets
+    from barnabas.formats.znodes.uuids import uuid_text
     from barnabas.model.ids import TopicPartition
 
     told = session.run(session.cluster.describe(None))
@@ -107,8 +112,10 @@ def create(
     if_not_exists: bool,
     dry_run: bool,
 ) -> None:
+    from barnabas.admin.failures import refusal
     from barnabas.client.topics import BROKER_DEFAULT, NewTopic, create_topics
     from barnabas.model.error_codes import ErrorCode
+    from barnabas.model.ids import BrokerId
 
     assignment = parse_assignment(replica_assignment) if replica_assignment else []
     if assignment and (partitions or replication_factor):
@@ -151,7 +158,9 @@ def create(
 def alter(
     session: Session, name: str, partitions: int, replica_assignment: str | None, dry_run: bool
 ) -> None:
+    from barnabas.admin.failures import refusal
     from barnabas.client.topics import create_partitions
+    from barnabas.model.ids import BrokerId
 
     had = len(session.find_topic(name).partitions)
     assignment = None
@@ -177,6 +186,7 @@ def alter(
 @click.option("--if-exists", is_flag=True, help="Succeed when one is not there.")
 @click.option("--internal", is_flag=True, help="Also a topic that the cluster itself lives on.")
 def delete(session: Session, names: tuple[str, ...], if_exists: bool, internal: bool) -> None:
+    from barnabas.admin.failures import guarded, refusal, unknown_topic
     from barnabas.client.topics import delete_topics
 
     told = session.run(session.cluster.describe(None))

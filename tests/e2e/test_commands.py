@@ -1,9 +1,14 @@
 """The noun-verb commands on a running broker: what they print, and their exit codes."""
 
 import json
+import resource
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +74,32 @@ def test_lines_become_records_and_lines_again(broker: BrokerProcess, codec: str)
     assert len(_json(broker, "consume", topic, "--offset", "-2", "--exit")) <= 6
     assert len(_json(broker, "consume", topic, "--offset", "0", "--max-messages", "7")) == 7
     assert len(_json(broker, "consume", topic, "--time", "0", "--exit")) == 100
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_records_arrive_whoever_acknowledges_them(broker: BrokerProcess, acks: str):
+    _ok(broker, "topics", "create", f"acks-{acks}")
+    _ok(broker, "produce", f"acks-{acks}", "--acks", acks, given="one\n")
+    (row,) = _json(broker, "consume", f"acks-{acks}", "--from-beginning", "--max-messages", "1")
+    assert row["value"] == "one"
+
+
+def test_a_damaged_file_is_shown_as_far_as_it_can_be_read(broker: BrokerProcess, tmp_path: Path):
+    _ok(broker, "produce", "damaged", "--partition", "0", given="one\n")
+    _ok(broker, "produce", "damaged", "--partition", "0", given="two\n")
+    name = f"{0:020}.log"
+    data = (broker.log_dir / "damaged-0" / name).read_bytes()
+    half = len(data) // 2
+    # Codec 7, a time beyond all calendars, and a checksum that belongs to neither.
+    wrong = data[half : half + 22] + b"\x07" + data[half + 23 : half + 35] + b"\x7f" * 8
+    (tmp_path / name).write_bytes(data[:half] + wrong + data[half + 43 :])
+    run = run_barnabas("log", "dump", str(tmp_path / name), "--records", "--output", "json")
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    assert [row.get("intact") for row in rows] == [True, None, False]
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: a log is damaged")
+    (tmp_path / name).write_bytes(data[:half] + b"\xff" * 100)
+    assert "no batch begins" in run_barnabas("log", "dump", str(tmp_path / name)).stderr
 
 
 def test_what_is_in_the_files_is_shown_without_the_broker(broker: BrokerProcess):
@@ -182,6 +213,34 @@ def test_names_are_completed_live(broker: BrokerProcess):
     assert run.stdout.strip() == "plain,completed"
     for shell in ("bash", "zsh", "fish"):
         assert "_BARNABAS_COMPLETE" in run_barnabas("completion", shell).stdout
+
+
+def test_an_interrupted_command_is_code_130(broker: BrokerProcess):
+    _ok(broker, "produce", "endless", given="one\n")
+    command = [sys.executable, "-m", "barnabas", "consume", "endless", "--from-beginning"]
+    with subprocess.Popen(
+        [*command, "--bootstrap-server", broker.bootstrap], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert "one" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+
+
+@pytest.mark.parametrize(
+    ("arguments", "milliseconds"), [(("topics", "--help"), 120), (("topics", "list"), 250)]
+)
+def test_a_command_costs_little(
+    broker: BrokerProcess, arguments: tuple[str, ...], milliseconds: int
+):
+    """Of the processor's time: the clock's depends on who else is there."""
+    spent: list[float] = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run_barnabas(*arguments, variables={"BARNABAS_BOOTSTRAP_SERVER": broker.bootstrap})
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(spent) * 1000 <= milliseconds
 
 
 def test_the_bare_program_names_six_commands():

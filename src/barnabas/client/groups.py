@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from barnabas.client.consumer_protocol import read_assignment
 from barnabas.client.errors import RequestRefused, code_of
+from barnabas.client.retries import RETRIABLE
 from barnabas.client.routing import Cluster
 from barnabas.client.steps import Operation
 from barnabas.client.topics import Verdict, topics_of, verdict_of
@@ -80,11 +81,19 @@ def list_groups(cluster: Cluster, states: Sequence[str] = ()) -> Operation[list[
     def build(version: int) -> Message:
         return ListGroupsRequest(states_filter=list(states) if version >= 4 else [])
 
+    attempts = cluster.attempts()
+    while True:
+        yield from attempts.begin()
+        responses = yield from cluster.ask_every_broker(ApiKey.LIST_GROUPS, build)
+        codes = [code_of(response.body.error_code) for response in responses]
+        refusals = [code for code in codes if code is not ErrorCode.NONE]
+        if not refusals:
+            break
+        if refusals[0] not in RETRIABLE or attempts.is_over:
+            raise RequestRefused("groups", refusals[0])
+        yield from attempts.wait()
     found: dict[str, ListedGroup] = {}
-    for response in (yield from cluster.ask_every_broker(ApiKey.LIST_GROUPS, build)):
-        code = code_of(response.body.error_code)
-        if code is not ErrorCode.NONE:
-            raise RequestRefused("groups", code)
+    for response in responses:
         for each in response.body.groups:
             found[each.group_id] = ListedGroup(
                 each.group_id, each.protocol_type, each.group_state, each.group_type

@@ -189,8 +189,13 @@ class BlockingClient:
             return
         try:
             channel.connection.receive(data)
+            # The versions came: what waited for them leaves now, also what nobody will answer.
+            channel.flush(CONNECT_MS_MAX)
         except DecodeError as problem:
             self._lose(address, FailureKind.UNREADABLE, str(problem), answers)
+            return
+        except OSError as problem:
+            self._lose(address, FailureKind.LOST, problem.strerror or "send failed", answers)
             return
         answers.update(channel.connection.take_answers())
 

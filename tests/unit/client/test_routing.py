@@ -5,7 +5,7 @@ import random
 import pytest
 
 from barnabas.client.errors import BrokerUnreachable, ClusterUnreachable, RequestRefused
-from barnabas.client.groups import describe_group
+from barnabas.client.groups import describe_group, list_groups
 from barnabas.client.offsets import LATEST, list_offsets
 from barnabas.client.retries import RetryPolicy
 from barnabas.client.routing import Cluster
@@ -22,6 +22,7 @@ from barnabas.formats.wire.generated.describe_groups import (
     DescribeGroupsResponse,
 )
 from barnabas.formats.wire.generated.find_coordinator import Coordinator, FindCoordinatorResponse
+from barnabas.formats.wire.generated.list_groups import ListedGroup, ListGroupsResponse
 from barnabas.formats.wire.generated.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -177,3 +178,17 @@ def test_a_coordinator_is_found_and_found_again(max_version: int):
     world.answers(TWO, ApiKey.DESCRIBE_GROUPS, DescribeGroupsResponse(groups=[group]))
     told = world.run(describe_group(_cluster(), "g"))
     assert (told.state, told.coordinator_id) == ("Stable", 2)
+
+
+def test_groups_are_asked_of_every_broker_until_all_have_loaded_theirs():
+    world = Scripted()
+
+    def listed(code: ErrorCode, *groups: str) -> Message:
+        rows = [ListedGroup(group_id=group, protocol_type="consumer") for group in groups]
+        return ListGroupsResponse(error_code=code, groups=rows)
+
+    loading = listed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    world.answers(ONE, ApiKey.LIST_GROUPS, loading, listed(ErrorCode.NONE, "b"))
+    world.answers(TWO, ApiKey.LIST_GROUPS, listed(ErrorCode.NONE, "c", "a"))
+    found = world.run(list_groups(_cluster()))
+    assert [group.group_id for group in found] == ["a", "b", "c"]

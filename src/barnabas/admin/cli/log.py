@@ -25,6 +25,7 @@ from barnabas.storage.batch_walk import header_at, is_intact
 from barnabas.storage.disk import FileId
 
 CURRENT_MAGIC = 2
+CODECS = {int(codec): codec.name.lower() for codec in CompressionCodec}
 BATCH_BYTES_MAX = 256 * 1024 * 1024
 CHECKPOINTS = (
     "recovery-point-offset-checkpoint",
@@ -183,7 +184,7 @@ def _records_of(found: _Found) -> list[Record]:
 
 def _show_batch(printer: Printer, found: _Found, is_good: bool) -> None:
     header = found.header
-    codec = CompressionCodec(header.compression_codec).name.lower()
+    codec = CODECS.get(header.compression_codec, f"codec {header.compression_codec}")
     kind = "control" if header.is_control else "transactional" if header.is_transactional else ""
     text = (
         f"{header.base_offset}-{header.last_offset}  position {found.position}  "
@@ -220,5 +221,8 @@ def _show_batch(printer: Printer, found: _Found, is_good: bool) -> None:
 def _time(timestamp: int) -> str:
     if timestamp < 0:
         return "no time"
-    moment = datetime.fromtimestamp(timestamp / 1000, UTC)
+    try:
+        moment = datetime.fromtimestamp(timestamp / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"time {timestamp}"
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

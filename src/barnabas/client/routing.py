@@ -157,7 +157,8 @@ class Cluster:
                 if answer.kind is FailureKind.UNSUPPORTED:
                     raise ApiUnsupported(address, answer.reason)
                 reasons.append((address, answer.kind, answer.reason))
-            if attempts.is_over or attempts.tries >= self.policy.unreachable_tries:
+            is_hopeless = not self._reached and attempts.tries >= self.policy.unreachable_tries
+            if attempts.is_over or is_hopeless:
                 raise ClusterUnreachable(tuple(reasons), attempts.tries, attempts.elapsed_ms)
             yield from attempts.wait()
 

@@ -146,6 +146,7 @@ class BlockingClient:
         channel = self._channels.get(address)
         if channel is not None and channel.connection.is_idle and channel.is_dead():
             channel.sock.close()
+            del self._channels[address]
             channel = None
         if channel is None:
             if len(self._channels) >= CHANNELS_MAX:

@@ -30,7 +30,7 @@ from barnabas.formats.wire.generated.list_offsets import (
 )
 from barnabas.model.error_codes import ErrorCode
 from barnabas.model.ids import TopicPartition
-from tests.unit.client.scripted import ONE, TWO, Scripted
+from tests.unit.client.scripted import ONE, REFUSED, TWO, Scripted
 
 LOST = Failure(FailureKind.LOST, "gone")
 
@@ -81,6 +81,22 @@ def test_nobody_there_is_told_with_tries_time_and_each_reason():
     assert raised.value.tries == 3
     assert [reason[0] for reason in raised.value.reasons] == [ONE, TWO]
     assert 240 <= raised.value.elapsed_ms <= 400
+
+
+def test_a_cluster_that_answered_before_is_waited_for_until_the_end():
+    world, cluster = Scripted(), _cluster()
+    world.run(cluster.describe())
+    serve = world.served[ONE, ApiKey.METADATA]
+    refusals = [REFUSED] * 6
+    for address in (ONE, TWO):
+        world.serve(
+            address, ApiKey.METADATA, lambda *asked: refusals.pop() if refusals else serve(*asked)
+        )
+    assert sorted(world.run(cluster.describe()).brokers) == [1, 2]
+    world.served.clear()
+    with pytest.raises(ClusterUnreachable) as raised:
+        world.run(cluster.describe())
+    assert raised.value.elapsed_ms >= 30_000
 
 
 def test_the_controller_is_found_anew_when_it_has_moved():

@@ -147,3 +147,19 @@ def test_where_nobody_listens_nothing_is_connected():
         unknown = client.run(_ask(Address("no-such-host.invalid", 1)))
     assert answer == Failure(FailureKind.NOT_CONNECTED, "Connection refused")
     assert isinstance(unknown, Failure) and unknown.kind is FailureKind.NOT_CONNECTED
+
+
+def test_a_broker_that_went_away_may_be_asked_again_and_again():
+    closed = threading.Event()
+
+    def serve_and_close(connection: socket.socket) -> None:
+        _serve_metadata(connection)
+        connection.shutdown(socket.SHUT_RDWR)
+        closed.set()
+
+    with BlockingClient([Address("unused", 1)]) as client:
+        with _server(serve_and_close) as address:
+            assert isinstance(client.run(_ask(address)), Response)
+            closed.wait(30)
+        refused = Failure(FailureKind.NOT_CONNECTED, "Connection refused")
+        assert [client.run(_ask(address)) for _ in range(3)] == [refused] * 3

@@ -61,4 +61,12 @@ TABLE: tuple[tuple[str, str, str], ...] = (
     ),
     ("message generator", "barnabas.formats.codec", "tools/generate_codec.py writes the modules"),
     ("ApiKeys, ApiMessageType", "barnabas.formats.wire.catalog", ""),
+    ("KafkaAdminClient", "barnabas.client.routing:Cluster", "operations: client.topics and others"),
+    ("KafkaProducer", "barnabas.client.producer:Producer", "one batch in flight for a partition"),
+    ("BuiltInPartitioner", "barnabas.client.partitioner", ""),
+    ("Fetcher, SubscriptionState", "barnabas.client.consumer:Consumer", "without a group"),
+    ("TopicCommand", "barnabas.admin.kafka_scripts.kafka_topics", ""),
+    ("ConfigCommand", "barnabas.admin.kafka_scripts.kafka_configs", "topics and brokers"),
+    ("ConsumerGroupCommand", "barnabas.admin.kafka_scripts.kafka_consumer_groups", ""),
+    ("DumpLogSegments", "barnabas.admin.cli.log", "another output: batches, records, indexes"),
 )

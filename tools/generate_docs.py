@@ -22,7 +22,10 @@ from tools.from_kafka import TABLE  # noqa: E402
 
 NOTICE = "<!-- Written by `./run docs`; changes go into {source}. -->\n"
 MACHINES_MODULE = "barnabas.core.machines"
-PACKAGES = ("model", "formats", "core", "storage", "zookeeper", "broker", "node")
+PACKAGES = (
+    *("model", "formats", "core", "storage", "zookeeper"),
+    *("client", "broker", "node", "admin"),
+)
 """In the order of the map: what is imported stands before what imports it."""
 UNMAPPED = {"generated", "apis"}
 """One module for each API, named after it, and nothing else."""

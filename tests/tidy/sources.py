@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.tools import ROOT
 
 PURE = ("model", "formats", "core")
-DETERMINISTIC = ("storage", "zookeeper", "broker")
+DETERMINISTIC = ("storage", "zookeeper", "client", "broker")
 BINARY = (".gz", ".bin", ".png", ".jar")
 
 

@@ -21,12 +21,15 @@ READ_WHILE_RESOLVING = (
 )
 
 
+APART = tuple(f"src/barnabas/{package}/" for package in ("model", "client", "admin"))
+
+
 def _attributes_read() -> frozenset[str]:
-    """Every attribute that is read somewhere outside the configuration itself."""
+    """Every attribute that is read on the broker's side, outside the configuration itself."""
     return frozenset(
         node.attr
         for path in python_files("src")
-        if not name_of(path).startswith("src/barnabas/model/")
+        if not name_of(path).startswith(APART)
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     )

@@ -6,6 +6,7 @@ from typing import NoReturn
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_UNREACHABLE = 3
 EXIT_REFUSED = 4
 EXIT_INTERRUPTED = 130
 
@@ -40,6 +41,11 @@ class ProgramError(Exception):
 def say(line: str) -> None:
     """A line of the program's result; whoever reads the output gets it at once."""
     print(line, flush=True)
+
+
+def say_beside(line: str) -> None:
+    """A line that is not the result: on stderr, as it is."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def warn(line: str) -> None:

@@ -1,0 +1,1 @@
+"""Commands for people who run a cluster: everything goes over the wire, or reads files offline."""

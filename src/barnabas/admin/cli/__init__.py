@@ -1,0 +1,1 @@
+"""The noun-verb commands, one module for each noun."""

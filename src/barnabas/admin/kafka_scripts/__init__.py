@@ -1,0 +1,1 @@
+"""Kafka's own scripts: the same names, flags, output and messages."""

@@ -287,28 +287,43 @@ def admit(
         max_timestamp = header.max_timestamp
     codec = header.compression_codec if rules.codec == KEEP_CODEC else rules.codec
     if codec != header.compression_codec or not summary.are_offsets_consecutive:
-        refused = _check_rebuildable(header, summary)
-        if refused is not None:
-            return refused
-        if not summary.are_offsets_consecutive or header.timestamp_type == LOG_APPEND_TIME:
-            budget.records_left -= header.record_count * REWRITTEN_RECORD_COST
-        if budget.records_left < 0 or not budget.pay_for_compressing(
-            plain_end - plain_at, rules.max_message_bytes
-        ):
-            return too_much_work()
-        written = rebuilt_batch(
-            plain[plain_at:plain_end],
-            header,
-            codec,
-            rules.codec_level,
-            timestamp_type,
-            max_timestamp,
-            summary.are_offsets_consecutive,
+        return _rebuild(
+            plain[plain_at:plain_end], header, summary, rules, budget, timestamp_type, max_timestamp
         )
-    elif header.timestamp_type != timestamp_type or header.max_timestamp != max_timestamp:
+    if header.timestamp_type != timestamp_type or header.max_timestamp != max_timestamp:
         written = with_timestamp_type(data, header, start, timestamp_type, max_timestamp)
-    else:
-        return check_size(header.size_bytes, rules) or AdmittedBatch(data, header, start)
+        return check_size(len(written), rules) or AdmittedBatch(written, BatchHeader(written, 0), 0)
+    return check_size(header.size_bytes, rules) or AdmittedBatch(data, header, start)
+
+
+def _rebuild(
+    plain: bytes,
+    header: BatchHeader,
+    summary: RecordsSummary,
+    rules: ProduceRules,
+    budget: WorkBudget,
+    timestamp_type: int,
+    max_timestamp: int,
+) -> AdmittedBatch | Rejection:
+    """The batch in its topic's codec, or with its offsets in order."""
+    refused = _check_rebuildable(header, summary)
+    if refused is not None:
+        return refused
+    if not summary.are_offsets_consecutive or header.timestamp_type == LOG_APPEND_TIME:
+        budget.records_left -= header.record_count * REWRITTEN_RECORD_COST
+    if budget.records_left < 0 or not budget.pay_for_compressing(
+        len(plain), rules.max_message_bytes
+    ):
+        return too_much_work()
+    written = rebuilt_batch(
+        plain,
+        header,
+        header.compression_codec if rules.codec == KEEP_CODEC else rules.codec,
+        rules.codec_level,
+        timestamp_type,
+        max_timestamp,
+        summary.are_offsets_consecutive,
+    )
     return check_size(len(written), rules) or AdmittedBatch(written, BatchHeader(written, 0), 0)
 
 

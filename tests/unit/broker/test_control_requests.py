@@ -448,23 +448,6 @@ class TestTopicSettings:
         (told,) = world.host.told.of(TopicConfigUnreadable)
         assert told.topic == "t"
 
-    @pytest.mark.parametrize(
-        "data",
-        [
-            b'{"version":1,"config":{"retention.ms":[]}}',
-            b"not even JSON",
-            b'{"version":1,"config":{"retention.ms":"for ever","retention.bytes":"all"}}',
-        ],
-    )
-    def test_nothing_is_deleted_of_a_topic_whose_retention_cannot_be_read(
-        self, world: OneBroker, data: bytes
-    ) -> None:
-        self.set_config(world, "t", data)
-        assert world.lead() == ErrorCode.NONE
-        log = world.host.broker.logs.log(T0)
-        assert log is not None
-        assert (log.config.retention_ms, log.config.retention_bytes) == (-1, -1)
-
     def test_a_log_from_before_the_start_works_by_what_is_read_when_it_is_hosted(
         self, world: OneBroker
     ) -> None:

@@ -48,7 +48,7 @@ class GoldenWorld(LogWorld):
     """Topics have the settings they were created with."""
 
     def _new_manager(self) -> LogManager:
-        return LogManager(self.disk, self.broker, _settings, self, self.random, 100)
+        return LogManager(self.disk, self.broker, _settings, self, self.random)
 
 
 def _settings(topic: str) -> TopicConfig:

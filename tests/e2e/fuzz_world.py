@@ -83,7 +83,13 @@ class FuzzWorld(ClusterWorld):
 
     def __init__(self) -> None:
         super().__init__()
-        self.add_brokers(1, num_partitions="2", log_segment_delete_delay_ms="1000")
+        self.add_brokers(
+            1,
+            num_partitions="2",
+            log_segment_delete_delay_ms="1000",
+            offsets_topic_replication_factor="1",
+            offsets_topic_num_partitions="2",
+        )
         self.host = self.hosts[1]
         self._opened = 0
         with_topics = raw_requests.create_topics(4, [CORPUS, DOOMED, GOOD], partitions=2)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from tests.e2e import raw_batches
 from tests.e2e.raw_admin_requests import every_admin_request
+from tests.e2e.raw_group_requests import every_group_request
 from tests.e2e.raw_wire import ZERO_ID, Frame, Writer, finished, request_writer
 
 PRODUCE = 0
@@ -589,3 +590,4 @@ def every_request(place: Place, control: Control, port: int) -> Iterator[Frame]:
     for version in range(2):
         yield describe_cluster(version)
     yield from every_admin_request(place.topic, control.controller_id)
+    yield from every_group_request(place.topic)

@@ -172,6 +172,8 @@ def feed_a_process(directory: Path, thousands: range, tally: Tally) -> None:
     settings = {
         "num.partitions": "1",
         "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "2",
         "log.segment.delete.delay.ms": "1000",
     }
     with BrokerProcess(directory, settings) as broker:

@@ -116,24 +116,22 @@ class Member:
         return ErrorCode(self.client.call(ApiKey.HEARTBEAT, 4, body).error_code)
 
 
+def one_topic(offsets: dict[int, int]) -> OffsetCommitRequestTopic:
+    return OffsetCommitRequestTopic(
+        name="t",
+        partitions=[
+            OffsetCommitRequestPartition(
+                partition_index=index, committed_offset=offset, committed_metadata=None
+            )
+            for index, offset in offsets.items()
+        ],
+    )
+
+
 def commit(
     world: ClusterWorld, offsets: dict[int, int], group: str = "g", version: int = 9, **how: Any
 ) -> dict[int, ErrorCode]:
-    body = OffsetCommitRequest(
-        group_id=group,
-        topics=[
-            OffsetCommitRequestTopic(
-                name="t",
-                partitions=[
-                    OffsetCommitRequestPartition(
-                        partition_index=index, committed_offset=offset, committed_metadata=None
-                    )
-                    for index, offset in offsets.items()
-                ],
-            )
-        ],
-        **how,
-    )
+    body = OffsetCommitRequest(group_id=group, topics=[one_topic(offsets)], **how)
     [topic] = world.client(1).call(ApiKey.OFFSET_COMMIT, version, body).topics
     return {one.partition_index: ErrorCode(one.error_code) for one in topic.partitions}
 
@@ -239,6 +237,10 @@ def test_commits_of_what_does_not_exist_are_refused_one_by_one(world: ClusterWor
 def test_the_oldest_consumers_keep_their_offsets_in_the_store(world: ClusterWorld) -> None:
     assert commit(world, {0: 12, 9: 1}, version=0) == {0: E.NONE, 9: E.UNKNOWN_TOPIC_OR_PARTITION}
     assert world.data("/consumers/g/offsets/t/0") == 12
+    assert commit(world, {0: 13}, version=0) == {0: E.NONE}
+    twice = OffsetCommitRequest(group_id="g", topics=[one_topic({0: 14}), one_topic({0: 15})])
+    answered = world.client(1).call(ApiKey.OFFSET_COMMIT, 0, twice).topics
+    assert [topic.partitions[0].error_code for topic in answered] == [E.NONE, E.NONE]
     assert commit(world, {0: 13}, version=0) == {0: E.NONE}
     body = OffsetFetchRequest(
         group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1, 7])]

@@ -33,11 +33,14 @@ class OldOffsets:
         commits: Sequence[PartitionCommit],
         answer: Callable[[CommitResult], None],
     ) -> None:
-        """Write the offsets; `answer` when the store has taken or refused every one."""
+        """Write the offsets; `answer` when the store has taken or refused every one.
+
+        Of a partition named twice the last offset counts.
+        """
         errors: dict[TopicPartition, ErrorCode] = {}
         metadata_max = self._broker.config.offset_metadata_max_bytes
         wanted: list[PartitionCommit] = []
-        for commit in commits:
+        for commit in {commit.partition: commit for commit in commits}.values():
             errors[commit.partition] = ErrorCode.NONE
             if commit.metadata is not None and len(commit.metadata) > metadata_max:
                 errors[commit.partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE

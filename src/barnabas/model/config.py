@@ -36,6 +36,8 @@ TIERED_STORAGE_SWITCHES = (
 """Topic keys that Kafka refuses to switch on where the broker has no tiered storage."""
 
 _MAX_INT = 2**31 - 1
+_OFFSETS_CODEC = BROKER_KEYS["offsets.topic.compression.codec"]
+_LAST_CODEC = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +156,7 @@ class BrokerConfig:
     def resolve(settings: Mapping[str, str]) -> "BrokerConfig":
         """The settings as Kafka reads them; `ConfigRefused` for the first that cannot be."""
         explicit = {name: text for name, text in settings.items() if name in BROKER_KEYS}
+        _check_offsets_codec(explicit)
         _follow_node_id(explicit)
         values = {name: parse(BROKER_KEYS[name], text) for name, text in explicit.items()}
         attributes: dict[str, object] = {"explicit": explicit}
@@ -362,6 +365,15 @@ def _taken(settings: Mapping[str, str]) -> dict[str, str]:
                 parse(BROKER_KEYS[name], text)
                 taken[name] = text
     return taken
+
+
+def _check_offsets_codec(explicit: dict[str, str]) -> None:
+    """A number that stands for no codec is refused at start, as Kafka does."""
+    codec = explicit.get("offsets.topic.compression.codec")
+    if codec is not None and not 0 <= cast(int, parse(_OFFSETS_CODEC, codec)) <= _LAST_CODEC:
+        raise ConfigRefused(
+            _OFFSETS_CODEC.name, codec, f"is no compression type: 0 (none) to {_LAST_CODEC} (zstd)"
+        )
 
 
 def _follow_node_id(explicit: dict[str, str]) -> None:

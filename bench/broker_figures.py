@@ -7,7 +7,15 @@ from statistics import median
 
 from bench.brokers import BenchBroker, BrokerMissing, Kind, start
 from bench.librdkafka import produce_and_read_back
-from bench.loads import Figures, Load, fill_for_fetch, middle_of, park, run_load
+from bench.loads import (
+    Figures,
+    Load,
+    LoadFailed,
+    fill_for_fetch,
+    middle_of,
+    park,
+    run_load,
+)
 from bench.programs import Programs
 from bench.table import Cell, Line
 
@@ -232,9 +240,13 @@ def open_loop(bench: Bench) -> list[Line]:
         figures: dict[Kind, Figures] = {}
         for kind, capacity in bench.capacity().items():
             load = SMALL._replace(rate=capacity * part)
-            figures[kind] = run_load(
-                bench.programs, bench.brokers[kind], load, seconds=2 * bench.seconds
-            )
+            try:
+                figures[kind] = run_load(
+                    bench.programs, bench.brokers[kind], load, seconds=2 * bench.seconds
+                )
+            except LoadFailed as error:
+                # A machine that stands still for a moment is enough for the fastest of them.
+                print(f"bench: {kind.value} at {part:.0%} is left out: {error}", flush=True)
         name = f"open loop at {part:.0%}"
         lines += [
             line_of(f"{name}, {shown}", "us", figures, key)

@@ -325,6 +325,9 @@ class MemoryDisk:
         target[: len(data)] = data
         return len(data)
 
+    def descriptor(self, file: FileId) -> int:
+        return -1
+
     def truncate(self, file: FileId, size_bytes: int) -> None:
         opened = self._opened(file)
         fault = self._change(f"truncate to {size_bytes}", opened.path)

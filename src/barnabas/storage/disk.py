@@ -112,6 +112,10 @@ class Disk(Protocol):
         """Fill `target` from the file; the number of bytes read."""
         ...
 
+    def descriptor(self, file: FileId) -> int:
+        """What the system knows the open file by, to send from it uncopied; -1 if by nothing."""
+        ...
+
     def truncate(self, file: FileId, size_bytes: int) -> None: ...
 
     def sync(self, file: FileId) -> None:

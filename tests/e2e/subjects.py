@@ -14,7 +14,13 @@ from tests.tools import need
 OURS = "barnabas"
 KAFKA = "kafka"
 
-SETTINGS = {"num.partitions": "1", "auto.create.topics.enable": "true"}
+SETTINGS = {
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "5",
+    "group.initial.rebalance.delay.ms": "0",
+    "num.partitions": "1",
+    "auto.create.topics.enable": "true",
+}
 
 
 class Subject:

@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import Queue
+from threading import Event, Thread
 from typing import Any
 
 import aiokafka
@@ -84,32 +86,58 @@ class ConfluentMember:
 
 
 class PythonMember:
-    """A member that is kafka-python's consumer."""
+    """A member that is kafka-python's consumer, on a thread of its own as its users have it.
+
+    Two of them polled in turn by one thread rejoin for ever: a join that is answered between two
+    polls is begun anew by the second.
+    """
 
     def __init__(self, broker: BrokerProcess) -> None:
         self.values: list[bytes] = []
-        self._consumer: Any = kafka.KafkaConsumer(
+        self._partitions = 0
+        self._wishes: Queue[str] = Queue()
+        self._turned = Event()
+        self._done = Event()
+        self._thread = Thread(target=self._run, args=(broker.bootstrap,), daemon=True)
+        self._thread.start()
+
+    def _run(self, bootstrap: str) -> None:
+        consumer: Any = kafka.KafkaConsumer(
             TOPIC,
-            bootstrap_servers=broker.bootstrap,
+            bootstrap_servers=bootstrap,
             group_id=GROUP,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             session_timeout_ms=10_000,
             heartbeat_interval_ms=500,
         )
+        wish = ""
+        while wish != "close":
+            for records in consumer.poll(timeout_ms=200).values():
+                self.values += [record.value for record in records]
+            self._partitions = len(consumer.assignment())
+            self._turned.set()
+            wish = "" if self._wishes.empty() else self._wishes.get()
+            if wish == "commit":
+                consumer.commit()
+                self._done.set()
+        consumer.close()
 
     def poll(self) -> None:
-        for records in self._consumer.poll(timeout_ms=100).values():
-            self.values += [record.value for record in records]
+        self._turned.clear()
+        self._turned.wait(1)
 
     def partitions(self) -> int:
-        return len(self._consumer.assignment())
+        return self._partitions
 
     def commit(self) -> None:
-        self._consumer.commit()
+        self._wishes.put("commit")
+        assert self._done.wait(SECONDS), "no commit"
 
     def close(self) -> None:
-        self._consumer.close()
+        self._wishes.put("close")
+        self._thread.join(SECONDS)
+        assert not self._thread.is_alive()
 
 
 Member = ConfluentMember | PythonMember

@@ -11,11 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.admin.addresses import parse_addresses
-from barnabas.broker.router import SERVED
 from barnabas.client.groups import commit_offsets
 from barnabas.client.producer import NewRecord, Producer
 from barnabas.client.topics import NewTopic, create_topics
-from barnabas.formats.wire.api_keys import ApiKey
 from barnabas.model.ids import TopicPartition
 from barnabas.node.blocking_client import BlockingClient
 from tests.behaviours import behaviour
@@ -173,11 +171,6 @@ GROUPS = """
 """
 
 
-def _subjects(*needed: ApiKey) -> list[str]:
-    """A real Kafka, and our broker where it serves what a script needs."""
-    return [*([OURS] if all(key in SERVED for key in needed) else []), KAFKA]
-
-
 @pytest.fixture(scope="module")
 def tools() -> Iterator[KafkaTools]:
     need("java")
@@ -291,16 +284,14 @@ def test_settings_are_described_and_refused(tools: KafkaTools, running: _Running
 
 
 @behaviour("M1")
-@pytest.mark.parametrize("subject", _subjects(ApiKey.INCREMENTAL_ALTER_CONFIGS))
+@pytest.mark.parametrize("subject", [OURS, KAFKA])
 def test_settings_are_altered(tools: KafkaTools, running: _Running, subject: str):
     lines = CREATE.strip().splitlines()[0]
     _compare(tools, running.bootstrap(subject), "kafka-topics", lines, t="e")
     _compare(tools, running.bootstrap(subject), "kafka-configs", ALTER_CONFIGS, t="e")
 
 
-@pytest.mark.parametrize(
-    "subject", _subjects(ApiKey.OFFSET_COMMIT, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_DELETE)
-)
+@pytest.mark.parametrize("subject", [OURS, KAFKA])
 def test_groups_are_described_reset_and_deleted(tools: KafkaTools, running: _Running, subject: str):
     bootstrap = running.bootstrap(subject)
     _commit(bootstrap)

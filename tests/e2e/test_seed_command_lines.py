@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.router import SERVED
-from barnabas.formats.wire.api_keys import ApiKey
 from tests.behaviours import behaviour
 from tests.e2e.broker_process import BrokerProcess
-from tests.e2e.subjects import OURS, Subject
+from tests.e2e.subjects import Subject
 from tests.tools import ROOT
 
 AUTOMATIC_REPLICATION = """
@@ -102,8 +100,6 @@ def test_a_topic_is_deleted(broker: str):
 
 @behaviour("M1")
 def test_settings_are_added_and_deleted(subject: Subject):
-    if subject.name == OURS and ApiKey.INCREMENTAL_ALTER_CONFIGS not in SERVED:
-        pytest.skip("settings are not altered over the wire yet")
     broker = f"127.0.0.1:{subject.port}"
     assert _run(broker, AUTOMATIC_REPLICATION, "set", **ON_ONE_BROKER)[0] == 0
     code, said = _run(broker, ADD_CONFIG, "set")

@@ -20,6 +20,7 @@ from barnabas.broker.event_stream import (
     Event,
     RequestFailed,
 )
+from barnabas.broker.groups import GroupsLoaded
 from barnabas.broker.leader_fetcher import LogTruncated
 from barnabas.broker.producer_ids import ProducerIdsUnavailable
 from barnabas.broker.registration import SessionLost
@@ -156,6 +157,8 @@ def _from_outside(event: Event) -> Line | None:
             return Line("WARN", "the session with the metadata store expired; registering anew")
         case ConfigChangeIgnored(entity_path):
             return Line("WARN", f"a change of {entity_path} takes effect at the next start alone")
+        case GroupsLoaded(partition, _, _, str() as reason):
+            return Line("WARN", f"groups of partition {partition}, as far as they go: {reason}")
         case BrokerConfigUnusable(problem):
             return Line("WARN", f"changed settings of this broker are passed over: {problem}")
         case ConfigChangeUnreadable(path, problem):

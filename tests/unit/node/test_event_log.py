@@ -14,6 +14,7 @@ from barnabas.broker.event_stream import (
     Event,
     RequestFailed,
 )
+from barnabas.broker.groups import GroupsLoaded
 from barnabas.broker.topic_configs import TopicSettingUnhonoured
 from barnabas.model.epochs import ControllerEpoch
 from barnabas.model.error_codes import ErrorCode
@@ -39,6 +40,10 @@ def _lines(*events: tuple[Event, int], is_verbose: bool = False) -> list[str]:
     ("event", "line"),
     [
         (ConnectionRefused(7, "10.0.0.1", "bad"), "WARN connection 7 of 10.0.0.1 closed: bad"),
+        (
+            GroupsLoaded(3, 1, 2, "a wrong checksum"),
+            "WARN groups of partition 3, as far as they go: a wrong checksum",
+        ),
         (LogComplaint("an index was rebuilt"), "WARN an index was rebuilt"),
         (BecameController(ControllerEpoch(3)), "INFO this broker is the controller, epoch 3"),
         (

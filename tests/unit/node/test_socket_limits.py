@@ -19,6 +19,7 @@ from barnabas.node.transport import (
     OUT_BYTES_PAUSE,
     SocketTransport,
 )
+from tests.tools import go_without
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 CONNECTIONS_MAX = 3
@@ -374,7 +375,7 @@ def test_one_host_has_its_own_limit(per_host: int, by_host: dict[str, int], room
 
 def test_an_ipv4_client_of_a_socket_for_both_families_has_its_own_limit() -> None:
     if not socket.has_dualstack_ipv6():
-        pytest.skip("no socket for both families here")
+        go_without("no socket for both families here")
     world = World(CONNECTIONS_MAX, {"127.0.0.1": 1})
     both = socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
     world.transport.listen(LISTENER, both)
